@@ -1,0 +1,1 @@
+"""The command line: one file per command, thin. A command loads what it needs when it runs."""

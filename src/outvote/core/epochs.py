@@ -1,0 +1,116 @@
+"""One run of Median Elimination at one player: its epoch, its candidates, and what ends the epoch.
+
+It sees events only as running counts per arm that are never reset, and remembers where its epoch began: so M
+instances can share every event, and the pulls of an epoch are a difference.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from outvote.core import snapshots
+from outvote.core.schedule import Schedule
+
+
+class Counts(Protocol):
+    """What a player has observed of one arm."""
+
+    arm: int
+    pulls: int
+    total: float
+
+
+class Instance:
+    """The state of Algorithm 2 between two events."""
+
+    __slots__ = ("candidates", "epoch", "needed", "pulls_before", "schedule", "tied", "totals_before")
+
+    def __init__(self, schedule: Schedule, arms: int) -> None:
+        self.schedule = schedule
+        self.candidates = set(range(arms))
+        """K^n_l."""
+        self.pulls_before = [0] * arms
+        self.totals_before = [0.0] * arms
+        self.tied = False
+        """The last epoch ended with no candidate below the median."""
+        self.epoch = 1
+        self.needed = schedule.pulls(1)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is left to vote on."""
+        return len(self.candidates) <= 1
+
+    def pulls(self, counts: Counts) -> int:
+        """t^n_k."""
+        return counts.pulls - self.pulls_before[counts.arm]
+
+    def mean(self, counts: Counts) -> float:
+        """μ̂^n_k; 0 before the first pull, as in Algorithm 3, line 4."""
+        pulls = self.pulls(counts)
+        return (counts.total - self.totals_before[counts.arm]) / pulls if pulls else 0.0
+
+    def complete(self, remaining: Iterable[Counts]) -> bool:
+        """Every remaining arm has its pulls (Algorithm 2, line 4). A finished instance has no more epochs."""
+        return not self.finished and all(self.pulls(counts) >= self.needed for counts in remaining)
+
+    def end_epoch(self, lanes: Sequence[Counts]) -> list[int]:
+        """Algorithm 2, lines 5 to 12: the arms to vote out, the worst first (equal means: the lower index first)."""
+        means = {arm: self.mean(lanes[arm]) for arm in self.candidates}
+        median = statistics.median(means.values())
+        leaving = sorted((mean, arm) for arm, mean in means.items() if mean < median)
+        for arm in self.candidates:
+            self.pulls_before[arm] = lanes[arm].pulls
+            self.totals_before[arm] = lanes[arm].total
+        self.candidates.difference_update(arm for _, arm in leaving)
+        self.tied = not leaving
+        self.epoch += 1
+        self.needed = self.schedule.pulls(self.epoch)
+        return [arm for _, arm in leaving]
+
+    def next_change(self, counts: Counts) -> float:
+        """The running count of pulls at which this arm next completes its part of an epoch; never, if it has."""
+        goal = self.pulls_before[counts.arm] + self.needed
+        return goal if counts.pulls < goal else math.inf
+
+    def wanted(self, arm: int, pulls: int) -> int:
+        """More pulls that this instance needs of an arm, once the running count will have reached `pulls`.
+
+        If the current epoch has all it needs, what the next one needs: a candidate starts anew there, the pulls of
+        an arm that was voted out go on counting.
+        """
+        missing = self.needed - (pulls - self.pulls_before[arm])
+        epoch = self.epoch
+        while missing <= 0:
+            epoch += 1
+            needed = self.schedule.pulls(epoch)
+            missing += needed if arm in self.candidates else needed - self.schedule.pulls(epoch - 1)
+        return missing
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch,
+            "candidates": sorted(self.candidates),
+            "pulls_before": list(self.pulls_before),
+            "totals_before": [float(total) for total in self.totals_before],
+            "tied": self.tied,
+        }
+
+    def restore(self, data: object, remaining: Sequence[int], lanes: Sequence[Counts]) -> None:
+        """Take over what `snapshot` wrote."""
+        record = snapshots.check_fields(
+            data, "an epoch", {"epoch", "candidates", "pulls_before", "totals_before", "tied"}
+        )
+        self.epoch = snapshots.whole(record["epoch"], "epoch", 1, 1000)
+        self.needed = self.schedule.pulls(self.epoch)
+        self.candidates = set(snapshots.arm_set(record["candidates"], "candidates", len(lanes), within=remaining))
+        pulls = snapshots.items(record["pulls_before"], "pulls_before", len(lanes))
+        totals = snapshots.items(record["totals_before"], "totals_before", len(lanes))
+        for counts in lanes:
+            before = snapshots.whole(pulls[counts.arm], "pulls_before", 0, counts.pulls)
+            self.pulls_before[counts.arm] = before
+            self.totals_before[counts.arm] = snapshots.real(totals[counts.arm], "totals_before", 0, before)
+        self.tied = snapshots.flag(record["tied"], "tied")

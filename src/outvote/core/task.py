@@ -1,0 +1,227 @@
+"""Task: the frozen, validated description that all participants of one identification task share.
+
+A `Task` that exists is sound: everything that could be wrong with one is refused here, on construction.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from outvote.core.errors import InvalidTask, one_of
+from outvote.core.schedule import Schedule, certified_log_eta, paper_log_eta
+
+PROTOCOLS = ("dme", "edme")
+QUORUMS = ("paper", "certified")
+CODES = ("binary", "truncated", "huffman")
+DEFAULT_INSTANCES = 8
+"""Instances of `edme` where none are given: those of the paper's own experiment."""
+RULES = 1
+"""The version of the rules by which participants judge a task."""
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, init=False, slots=True)
+class Task:
+    """One best-arm identification task: K arms, N players, and the protocol that they follow."""
+
+    name: str
+    protocol: str
+    arms: tuple[str, ...]
+    epsilon: float
+    delta: float
+    players: int
+    player_names: tuple[str, ...]
+    instances: tuple[float, ...]
+    quorum: str
+    code: str
+    code_weights: tuple[float, ...]
+    reward_window: float | None
+    rules: int
+
+    def __init__(
+        self,
+        *,
+        arms: int | Sequence[str],
+        players: int | Sequence[str],
+        epsilon: float,
+        delta: float,
+        protocol: str = "dme",
+        active_players: float | None = None,
+        instances: int | Sequence[float] | None = None,
+        quorum: str = "paper",
+        code: str = "binary",
+        code_weights: Sequence[float] = (),
+        reward_window: float | None = None,
+        name: str = "task",
+        rules: int = RULES,
+    ) -> None:
+        """Describe a task; anything that cannot be is refused with an `InvalidTask`.
+
+        `arms` and `players` are a number or a list of names. `active_players` is the N_γ of `dme` (default: all
+        players). `instances` is the M of `edme`, or its increasing list of N_γi (default: 8, spread evenly).
+        `reward_window` is in seconds: see `outvote.core.batches`.
+        """
+        put: Callable[[str, object], None] = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
+        put("name", _name("name", name))
+        put("protocol", _choice("protocol", protocol, PROTOCOLS))
+        put("arms", _arms(arms))
+        put("epsilon", _open_unit("epsilon", epsilon))
+        put("delta", _open_unit("delta", delta))
+        names = () if isinstance(players, int) else _player_names(players)
+        put("player_names", names)
+        put("players", len(names) if names else _count("players", players))
+        put("instances", self._instances(active_players, instances))
+        put("quorum", _choice("quorum", quorum, QUORUMS))
+        put("code", _choice("code", code, CODES))
+        put("code_weights", self._code_weights(code_weights))
+        put("reward_window", None if reward_window is None else _positive("reward_window", reward_window))
+        if rules != RULES:
+            raise InvalidTask(f"rules must be {RULES}, got {rules!r}: this task needs another version of outvote")
+        put("rules", rules)
+        self.schedules()  # refuses an ε whose epochs are infinite
+
+    @property
+    def active_players(self) -> float:
+        """N_γ; for several instances the largest N_γi."""
+        return self.instances[-1]
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The epochs of each instance."""
+        arms, instances = len(self.arms), len(self.instances)
+        if self.quorum == "certified":
+            certified = certified_log_eta(self.delta, self.players, arms, instances)
+            return (Schedule(arms, self.epsilon, certified),) * instances
+        return tuple(
+            Schedule(arms, self.epsilon, paper_log_eta(self.delta, active, instances)) for active in self.instances
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON types; `Task.from_json` is the inverse."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Task:
+        """Read what `to_json` wrote; unknown, missing and wrong fields are refused."""
+        fields = set(cls.__dataclass_fields__)
+        if not isinstance(data, Mapping) or set(data) != fields:
+            given = sorted(data) if isinstance(data, Mapping) else type(data).__name__
+            raise InvalidTask(f"a task must have exactly the fields {sorted(fields)}, got {given}")
+        values = dict(data)
+        instances = values.pop("instances")
+        players, names = values.pop("players"), values.pop("player_names")
+        if names and len(names) != players:
+            raise InvalidTask(f"players must be the number of player_names, {len(names)}, got {players!r}")
+        if values["protocol"] == "dme" and isinstance(instances, list) and len(instances) == 1:
+            return cls(players=names or players, active_players=instances[0], **values)
+        return cls(players=names or players, instances=instances, **values)
+
+    def _instances(self, active_players: float | None, instances: int | Sequence[float] | None) -> tuple[float, ...]:
+        """N_γ of each instance: one for `dme`; for `edme` N·i/M (Algorithm 4, line 1) or the list given."""
+        if self.protocol == "dme":
+            if instances is not None:
+                raise InvalidTask(f"instances are for protocol 'edme', got {instances!r} for 'dme'; use active_players")
+            return (self._active("active_players", self.players if active_players is None else active_players),)
+        if active_players is not None:
+            raise InvalidTask(f"active_players is for protocol 'dme', got {active_players!r} for 'edme'; use instances")
+        if instances is None:
+            instances = DEFAULT_INSTANCES
+        if isinstance(instances, int):
+            count = _count("instances", instances)
+            return tuple(self.players * i / count for i in range(1, count + 1))
+        values = tuple(self._active("instances", value) for value in _sequence("instances", instances))
+        if not values or any(a >= b for a, b in itertools.pairwise(values)):
+            raise InvalidTask(f"instances must be a number ≥ 1 or an increasing list of N_γ, got {list(instances)!r}")
+        return values
+
+    def _active(self, field: str, value: float) -> float:
+        number = _number(field, value)
+        if not 0 < number <= self.players:
+            raise InvalidTask(f"{field} must be above 0 and at most players = {self.players}, got {value!r}")
+        return number
+
+    def _code_weights(self, weights: Sequence[float]) -> tuple[float, ...]:
+        values = tuple(_positive("code_weights", weight) for weight in _sequence("code_weights", weights))
+        if self.code != "huffman" and values:
+            raise InvalidTask(f"code_weights are for code 'huffman', got {list(values)!r} for {self.code!r}")
+        if self.code == "huffman" and len(values) != len(self.arms):
+            raise InvalidTask(
+                f"code 'huffman' needs one weight for each of the {len(self.arms)} arms, got {len(values)} weights"
+            )
+        return values
+
+
+def _number(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidTask(f"{field} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _open_unit(field: str, value: float) -> float:
+    number = _number(field, value)
+    if not 0 < number < 1:
+        raise InvalidTask(f"{field} must be above 0 and below 1, got {value!r}")
+    return number
+
+
+def _positive(field: str, value: float) -> float:
+    number = _number(field, value)
+    if number <= 0:
+        raise InvalidTask(f"{field} must be above 0, got {value!r}")
+    return number
+
+
+def _count(field: str, value: object, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidTask(f"{field} must be a whole number of at least {least}, got {value!r}")
+    return value
+
+
+def _choice(field: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise InvalidTask(f"{field} must be one of {one_of(allowed)}, got {value!r}")
+    return value
+
+
+def _sequence(field: str, value: object) -> Sequence[Any]:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise InvalidTask(f"{field} must be a whole number or a list, got {value!r}")
+    return value
+
+
+def _name(field: str, value: str) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise InvalidTask(f"{field} must be 1 to 64 letters, digits, '_' or '-', got {value!r}")
+    return value
+
+
+def _unique(field: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            raise InvalidTask(f"{field} must be different from each other, got {value!r} twice")
+        seen.add(value)
+    return values
+
+
+def _arms(arms: int | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(arms, int):
+        return tuple(str(arm) for arm in range(_count("arms", arms, least=2)))
+    names = _unique("arms", tuple(_sequence("arms", arms)))
+    for name in names:
+        if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= 64:
+            raise InvalidTask(f"an arm's name must be 1 to 64 printable characters, got {name!r}")
+    if len(names) < 2:
+        raise InvalidTask(f"arms must be at least 2, got {len(names)}")
+    return names
+
+
+def _player_names(players: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(_name("a player's name", player) for player in _sequence("players", players))
+    if not names:
+        raise InvalidTask("players must be at least 1, got 0")
+    return _unique("players", names)

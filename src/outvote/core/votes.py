@@ -1,0 +1,216 @@
+"""The vote-counting server of Algorithms 3 and 4. It knows votes and nothing else: no reward, no mean, no time.
+
+A player's votes are applied in the order in which it sent them, worst arm first. Were they applied as they arrive, a
+player's vote against a good arm could count before its vote against a bad one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from outvote.core import snapshots
+from outvote.core.errors import MalformedMessage, MalformedSnapshot, UnknownArm, UnknownPlayer
+from outvote.core.messages import Elimination, PlayerId, Vote
+from outvote.core.schedule import quorum_reached
+from outvote.core.task import Task
+
+
+class Stream:
+    """The votes of one life of one player: those before `expected` are applied, later ones are held until it comes."""
+
+    __slots__ = ("expected", "held")
+
+    def __init__(self) -> None:
+        self.expected = 0
+        self.held: dict[int, Vote] = {}
+
+
+class VoteServer:
+    """Counts distinct (player, arm) in each instance and announces an arm once, at quorum; never the last one."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.duplicates = 0
+        """Votes received again: harmless, counted for the operator."""
+        self.refused = 0
+        """Messages refused with an error: each is a fault or an attack."""
+        self._eliminated: list[int] = []
+        self._counts = [[0] * len(task.arms) for _ in task.instances]
+        self._votes: dict[PlayerId, list[set[int]]] = {}
+        self._finished: list[set[PlayerId]] = [set() for _ in task.instances]
+        self._streams: dict[tuple[PlayerId, str], Stream] = {}
+
+    def receive(self, player: PlayerId, message: Vote, *, incarnation: str = "") -> list[Elimination]:
+        """A vote arrives; returns the eliminations to broadcast (Algorithm 3, lines 13 to 18).
+
+        `incarnation` tells apart the lives of a player that lost its memory: each numbers its votes from 0 again.
+        """
+        try:
+            self._check(player, message)
+        except (MalformedMessage, UnknownArm, UnknownPlayer):
+            self.refused += 1
+            raise
+        self._votes.setdefault(player, [set() for _ in self.task.instances])
+        stream = self._streams.setdefault((player, incarnation), Stream())
+        if message.sequence < stream.expected or message.sequence in stream.held:
+            self.duplicates += 1
+            return []
+        stream.held[message.sequence] = message
+        announced: list[Elimination] = []
+        while stream.expected in stream.held:
+            vote = stream.held.pop(stream.expected)
+            stream.expected += 1
+            if self._count(player, vote):
+                announced.append(Elimination((vote.arm,)))
+        self._note_finished(self._votes if announced else (player,))
+        return announced
+
+    # ---- what the fleet knows
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """The arms that are not eliminated."""
+        return tuple(arm for arm in range(len(self.task.arms)) if arm not in self._eliminated)
+
+    @property
+    def eliminated(self) -> tuple[int, ...]:
+        """The eliminated arms, in the order of their announcement."""
+        return tuple(self._eliminated)
+
+    @property
+    def winner(self) -> int | None:
+        """The only remaining arm, if there is only one."""
+        remaining = self.remaining
+        return remaining[0] if len(remaining) == 1 else None
+
+    @property
+    def finished(self) -> bool:
+        """One arm remains, or in some instance N_γ players have at most one candidate (Remark 1)."""
+        return len(self.remaining) == 1 or any(
+            self.finished_players(index) >= active for index, active in enumerate(self.task.instances)
+        )
+
+    def votes(self, arm: int, instance: int = 0) -> int:
+        """Σ_n λ^n_k."""
+        return self._counts[instance][arm]
+
+    def candidates(self, player: PlayerId, instance: int = 0) -> tuple[int, ...]:
+        """What a player has left: its votes and the eliminations tell, no message is needed."""
+        voted = self._votes[player][instance] if player in self._votes else ()
+        return tuple(arm for arm in self.remaining if arm not in voted)
+
+    def finished_players(self, instance: int = 0) -> int:
+        """Players whose votes leave them at most one candidate."""
+        return len(self._finished[instance])
+
+    # ---- snapshots
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole state in plain JSON types."""
+        return {
+            **snapshots.header("server", self.task),
+            "eliminated": list(self._eliminated),
+            "votes": [[player, [sorted(arms) for arms in voted]] for player, voted in self._votes.items()],
+            "streams": [
+                [player, incarnation, stream.expected, [[v.sequence, v.arm, v.instance] for v in stream.held.values()]]
+                for (player, incarnation), stream in self._streams.items()
+            ],
+            "duplicates": self.duplicates,
+            "refused": self.refused,
+        }
+
+    @classmethod
+    def restore(cls, task: Task, data: Mapping[str, Any]) -> VoteServer:
+        """The server that `snapshot` was taken of; a snapshot that is not whole is refused."""
+        record = snapshots.check_header(
+            data, "server", task, ("eliminated", "votes", "streams", "duplicates", "refused")
+        )
+        server = cls(task)
+        eliminated = snapshots.items(record["eliminated"], "eliminated")
+        snapshots.arm_set(sorted(eliminated), "eliminated", len(task.arms))
+        server._eliminated = list(eliminated)
+        if not server.remaining:
+            raise MalformedSnapshot(f"one arm must remain, got eliminated {eliminated!r}")
+        server.duplicates = snapshots.whole(record["duplicates"], "duplicates", 0)
+        server.refused = snapshots.whole(record["refused"], "refused", 0)
+        for item in snapshots.items(record["votes"], "votes"):
+            player, voted = snapshots.items(item, "a player's votes", 2)
+            server._restore_votes(snapshots.player_id(player), snapshots.items(voted, "votes", len(task.instances)))
+        for item in snapshots.items(record["streams"], "streams"):
+            server._restore_stream(*snapshots.items(item, "a stream", 4))
+        server._note_finished(server._votes)
+        return server
+
+    def _restore_votes(self, player: PlayerId, voted: list[Any]) -> None:
+        arms = len(self.task.arms)
+        self._votes[player] = [set(snapshots.arm_set(arms_voted, "votes", arms)) for arms_voted in voted]
+        for counts, arms_voted in zip(self._counts, self._votes[player], strict=True):
+            for arm in arms_voted:
+                counts[arm] += 1
+
+    def _restore_stream(self, player: Any, incarnation: Any, expected: Any, held: Any) -> None:
+        if player not in self._votes or not isinstance(incarnation, str):
+            raise MalformedSnapshot(f"a stream must belong to a player of the votes, got {player!r} {incarnation!r}")
+        stream = Stream()
+        stream.expected = snapshots.whole(expected, "a stream's expected", 0, self._most_votes)
+        for item in snapshots.items(held, "a stream's held votes"):
+            sequence, arm, instance = (snapshots.whole(v, "a held vote", 0) for v in snapshots.items(item, "a vote", 3))
+            vote = Vote(arm, instance, sequence)
+            self._check_vote(vote)
+            stream.held[sequence] = vote
+        self._streams[player, incarnation] = stream
+
+    # ---- how it works
+
+    def _count(self, player: PlayerId, vote: Vote) -> bool:
+        """Count a vote once, and say whether it eliminates its arm."""
+        voted = self._votes[player][vote.instance]
+        if vote.arm in voted:
+            return False
+        voted.add(vote.arm)
+        counts = self._counts[vote.instance]
+        counts[vote.arm] += 1
+        if (
+            vote.arm in self._eliminated
+            or len(self._eliminated) == len(self.task.arms) - 1
+            or not quorum_reached(counts[vote.arm], self.task.instances[vote.instance])
+        ):
+            return False
+        self._eliminated.append(vote.arm)
+        return True
+
+    def _note_finished(self, players: Iterable[PlayerId]) -> None:
+        """These players may have finished: their votes, or an elimination, took candidates from them."""
+        for index, finished in enumerate(self._finished):
+            finished.update(player for player in players if len(self.candidates(player, index)) <= 1)
+
+    @property
+    def _most_votes(self) -> int:
+        """A player keeps at least one arm in each instance."""
+        return len(self.task.instances) * (len(self.task.arms) - 1)
+
+    def _check(self, player: PlayerId, vote: Vote) -> None:
+        if not isinstance(vote, Vote):
+            raise MalformedMessage(f"this server counts votes, got {vote!r}")
+        self._check_vote(vote)
+        if self.task.player_names:
+            if player not in self.task.player_names:
+                raise UnknownPlayer(f"unknown player: got {player!r}, declared are {list(self.task.player_names)}")
+        elif player not in self._votes and len(self._votes) >= self.task.players:
+            raise UnknownPlayer(
+                f"player {player!r} is one more than the {self.task.players} that the task declared: "
+                "more voters would break its guarantee"
+            )
+
+    def _check_vote(self, vote: Vote) -> None:
+        if not 0 <= vote.arm < len(self.task.arms):
+            raise UnknownArm.of(vote.arm, len(self.task.arms))
+        if not 0 <= vote.instance < len(self.task.instances):
+            raise MalformedMessage(
+                f"unknown instance: got {vote.instance!r}, allowed is 0 to {len(self.task.instances) - 1}"
+            )
+        if not 0 <= vote.sequence < self._most_votes:
+            raise MalformedMessage(
+                f"a player votes at most {self._most_votes} times, got a vote with sequence {vote.sequence!r}"
+            )

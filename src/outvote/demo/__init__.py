@@ -1,0 +1,1 @@
+"""A whole fleet on one machine, told as a story."""

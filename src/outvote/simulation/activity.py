@@ -1,0 +1,186 @@
+"""Who is active: P(n) of the paper, as weights or as a recorded trace.
+
+An activity draws the players of one trial from the generator that it is given, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from outvote.core.errors import InvalidTask
+
+BLOCK = 16_384
+"""Draws that are prepared at once."""
+LAWS = ("uniform", "80-20")
+
+
+class Activity(Protocol):
+    """The law by which players become active."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def players(self) -> int: ...
+
+    def default_active_players(self) -> int:
+        """N_γ where the experimenter names none."""
+        ...
+
+    def longest_horizon(self) -> float:
+        """How many draws there are to be had."""
+        ...
+
+    def blocks(self, draws: int, rng: np.random.Generator) -> Iterator[list[int]]:
+        """The active player of each of the first `draws` draws, in blocks."""
+        ...
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Each draw is an independent choice among the players, by weight; weight 0 is a player that never wakes."""
+
+    name: str
+    weights: tuple[float, ...]
+    active_players: int
+
+    @property
+    def players(self) -> int:
+        return len(self.weights)
+
+    def default_active_players(self) -> int:
+        return self.active_players
+
+    def longest_horizon(self) -> float:
+        return math.inf
+
+    def blocks(self, draws: int, rng: np.random.Generator) -> Iterator[list[int]]:
+        cumulative = np.cumsum(np.asarray(self.weights))
+        cumulative /= cumulative[-1]
+        uniform = len(set(self.weights)) == 1
+        for start in range(0, draws, BLOCK):
+            size = min(BLOCK, draws - start)
+            if uniform:
+                chosen = rng.integers(0, self.players, size)
+            else:  # the first player whose cumulative share lies above the uniform number: weight 0 is never chosen
+                chosen = np.searchsorted(cumulative, rng.random(size), side="right")
+            yield chosen.tolist()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The players of a file, one index per line, in their order: the same in every trial."""
+
+    path: Path
+    players: int
+    length: int
+    name: str = "trace"
+
+    def default_active_players(self) -> int:
+        return self.players
+
+    def longest_horizon(self) -> float:
+        return self.length
+
+    def blocks(self, draws: int, rng: np.random.Generator) -> Iterator[list[int]]:
+        with self.path.open(encoding="utf-8") as lines:
+            numbers = (int(line) for line in lines if not line.isspace())
+            while draws > 0:
+                block = list(islice(numbers, min(BLOCK, draws)))
+                draws -= len(block)
+                yield block
+
+
+def uniform(players: int) -> Weighted:
+    """Every player is as likely as every other."""
+    return Weighted("uniform", (1.0,) * players, players)
+
+
+def eighty_twenty(players: int) -> Weighted:
+    """The first round(0.2·N) players, at least one, share 80 % of the draws equally, the rest share 20 %."""
+    busy = max(1, round(0.2 * players))
+    rare = players - busy
+    return Weighted("80-20", (0.8 / busy,) * busy + (0.2 / rare,) * rare if rare else (1.0,), busy)
+
+
+def weighted(weights: Sequence[float]) -> Weighted:
+    """Any weights; they need not sum to one."""
+    for weight in weights:
+        if not (math.isfinite(weight) and weight >= 0):
+            raise InvalidTask(f"an activity weight must be a number of at least 0, got {weight!r}")
+    if not sum(weights) > 0:
+        raise InvalidTask(f"activity weights must not all be 0, got {list(weights)!r}")
+    return Weighted("weights", tuple(float(weight) for weight in weights), len(weights))
+
+
+def trace(path: Path, players: int) -> Trace:
+    """A recorded trace; every line is checked now, so that no run fails half-way."""
+    length = 0
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                text = line.strip()
+                if not text:
+                    continue
+                if not (text.isascii() and text.isdigit()) or int(text) >= players:
+                    raise InvalidTask(
+                        f"line {number} of {path} names an unknown player: got {text[:40]!r}, "
+                        f"allowed is a whole number from 0 to {players - 1}"
+                    )
+                length += 1
+    except OSError as error:
+        raise InvalidTask(f"the trace {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise InvalidTask(f"the trace {path} is not text: it must hold one player index per line") from None
+    if not length:
+        raise InvalidTask(f"the trace {path} is empty: it must hold one player index per line")
+    return Trace(path, players, length)
+
+
+def with_dead_players(activity: Activity, dead: int) -> Activity:
+    """The last `dead` players never wake; the others share the draws in the same proportions."""
+    if not dead:
+        return activity
+    if not isinstance(activity, Weighted):
+        raise InvalidTask(
+            f"dead players need an activity by weights, got {activity.name!r}: leave them out of the trace"
+        )
+    if not 0 <= dead < activity.players:
+        raise InvalidTask(f"dead must be from 0 to players - 1 = {activity.players - 1}, got {dead!r}")
+    weights = activity.weights[: activity.players - dead] + (0.0,) * dead
+    return Weighted(activity.name, weights, activity.active_players)
+
+
+def read_activity(activity: str | Sequence[float] | Path, players: int) -> Activity:
+    """An activity as the command line or Python names it: a law, a list of weights, or the path of a trace."""
+    if isinstance(activity, str):
+        if activity == "uniform":
+            return uniform(players)
+        if activity == "80-20":
+            return eighty_twenty(players)
+        if "," in activity:
+            activity = _weights(activity)
+        elif not Path(activity).exists():
+            raise InvalidTask(
+                f"activity must be 'uniform', '80-20', weights like 3,1,1 or the path of a trace file, got {activity!r}"
+            )
+        else:
+            activity = Path(activity)
+    if isinstance(activity, Path):
+        return trace(activity, players)
+    if len(activity) != players:
+        raise InvalidTask(f"activity must have one weight for each of the {players} players, got {len(activity)}")
+    return weighted(activity)
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidTask(f"activity weights must be numbers like 3,1,1, got {text!r}") from None

@@ -1,0 +1,134 @@
+"""Who plays together: a protocol's players with their server, players on their own, or one player fed by all.
+
+A fleet carries messages between core objects and keeps the bit ledger; it decides nothing itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from outvote.core import protocols
+from outvote.core.codes import fixed_width
+from outvote.core.ledger import Ledger
+from outvote.core.messages import Elimination, Vote
+from outvote.core.task import Task
+from outvote.simulation.baselines import LocalMedianPlayer, Ucb1Player
+
+BASELINES = {
+    "me-local": "Median Elimination on each player, no communication",
+    "me-unlimited": "one Median Elimination fed by all draws, unlimited communication",
+    "ucb-unlimited": "one UCB1 fed by all draws, unlimited communication",
+}
+
+
+class Participant(Protocol):
+    """The part of a player's face that a simulation needs."""
+
+    def decide(self) -> tuple[int, int]: ...
+    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]: ...
+    def receive(self, message: Elimination) -> None: ...
+    def candidates(self, instance: int = 0) -> tuple[int, ...]: ...
+    @property
+    def remaining(self) -> tuple[int, ...]: ...
+    @property
+    def status(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Payload bits and messages of one trial."""
+
+    up_bits: int
+    down_bits: int
+    instance_bits: int
+    up_messages: int
+    down_messages: int
+
+
+class Fleet:
+    """The common part: nobody sends anything, and a fleet is finished when enough members are."""
+
+    instances = 1
+
+    def __init__(self, members: Sequence[Participant], enough: float) -> None:
+        self.members = members
+        self.announced: list[Elimination] = []
+        """What the server has sent so far; each player takes it over at its next draw (Algorithm 1)."""
+        self.eliminations: list[tuple[int, int]] = []
+        """(arm, draw), in order."""
+        self._enough = enough
+
+    def by_draw(self, players: int) -> list[Participant]:
+        """Who acts when player n is drawn."""
+        return list(self.members) if len(self.members) == players else [self.members[0]] * players
+
+    def handle(self, player: int, votes: Sequence[Vote], draw: int) -> None:
+        """A member has voted; alone, it has already obeyed itself."""
+        self.eliminations += [(vote.arm, draw) for vote in votes]
+
+    def finished(self) -> bool:
+        return sum(len(member.candidates()) <= 1 for member in self.members) >= self._enough
+
+    def remaining_sets(self) -> list[tuple[int, ...]]:
+        """The arms that remain to each member."""
+        return [member.remaining for member in self.members]
+
+    def costs(self, draws: int) -> Costs:
+        return Costs(0, 0, 0, 0, 0)
+
+
+class VotingFleet(Fleet):
+    """The paper's protocols: N players and the synchronization server."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__([protocols.player(task, player) for player in range(task.players)], math.inf)
+        self.instances = len(task.instances)
+        self.server = protocols.server(task)
+        self.ledger = Ledger(task)
+
+    def handle(self, player: int, votes: Sequence[Vote], draw: int) -> None:
+        for vote in votes:
+            self.ledger.send_up(player, vote)
+            for elimination in self.server.receive(player, vote):
+                self.ledger.send_down(elimination)
+                self.announced.append(elimination)
+                self.eliminations += [(arm, draw) for arm in elimination.arms]
+
+    def finished(self) -> bool:
+        return self.server.finished
+
+    def remaining_sets(self) -> list[tuple[int, ...]]:
+        """What the server knows: players that have not been active since may not have heard of it yet."""
+        return [self.server.remaining] * len(self.members)
+
+    def costs(self, draws: int) -> Costs:
+        book = self.ledger
+        return Costs(book.up_bits, book.down_bits, book.instance_bits, book.up_messages, book.down_messages)
+
+
+class UnlimitedFleet(Fleet):
+    """One player that sees every event: each draw is told to the N − 1 others, N·T·⌈log₂K⌉ bits as the paper counts."""
+
+    def __init__(self, member: Participant, *, players: int, arms: int) -> None:
+        super().__init__([member], 1)
+        self._players = players
+        self._bits = fixed_width(arms)
+
+    def costs(self, draws: int) -> Costs:
+        down = draws * (self._players - 1)
+        return Costs(draws * self._bits, down * self._bits, 0, draws, down)
+
+
+def make_fleet(protocol: str, task: Task, active_players: float) -> Fleet:
+    """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it."""
+    arms = len(task.arms)
+    if protocol == "me-local":
+        return Fleet([LocalMedianPlayer(task, player) for player in range(task.players)], active_players)
+    if protocol == "me-unlimited":
+        return UnlimitedFleet(LocalMedianPlayer(task, 0), players=task.players, arms=arms)
+    if protocol == "ucb-unlimited":
+        return UnlimitedFleet(Ucb1Player(arms), players=task.players, arms=arms)
+    return VotingFleet(task)

@@ -1,0 +1,208 @@
+"""Results: what many trials came to, as an object, as JSON and as the numbers behind a plot.
+
+The JSON of a `Result` is the same bytes for the same settings and seed, but for `seconds`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from outvote.simulation.settings import Settings
+from outvote.simulation.stepwise import Trial
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean over trials with its 95 % confidence interval at each grid point (none with a single trial)."""
+
+    mean: list[float]
+    low: list[float | None]
+    high: list[float | None]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A draw that trials reach, or not: its mean over those that did, and their share."""
+
+    mean: float | None
+    share: float
+
+
+@dataclass(frozen=True)
+class ArmEliminated:
+    """When an arm was eliminated, over the trials in which it was."""
+
+    arm: int
+    mean: float | None
+    share: float
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Payload bits at the horizon, means over trials; `instance` is the part of `up` that Theorem 4 does not count."""
+
+    up: float
+    down: float
+    total: float
+    bound: int
+    instance: float
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages at the horizon, means over trials; downward, one for each player that receives it."""
+
+    up: float
+    down: float
+
+
+@dataclass(frozen=True)
+class PerTrial:
+    """One number for each trial; None where it was not reached."""
+
+    regret: list[float]
+    bits: list[int]
+    first_elimination: list[int | None]
+    finished: list[int | None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A simulation's outcome. The fields are the keys of its JSON, in order."""
+
+    protocol: str
+    means: list[float]
+    arms: list[str]
+    players: int
+    activity: str
+    active_players: float
+    instances: list[float]
+    epsilon: float
+    delta: float
+    quorum: str
+    horizon: int
+    trials: int
+    seed: int
+    engine: str
+    draws: list[int]
+    regret: Band
+    bits: Bits
+    messages: Messages
+    eliminations: list[ArmEliminated]
+    first_elimination: Moment
+    finished: Moment
+    all_finished: Moment
+    solved: Moment
+    correct: float
+    safe: float
+    best: float
+    tied: float
+    per_trial: PerTrial
+    seconds: float
+
+    def to_json(self, *, per_trial: bool = False) -> dict[str, Any]:
+        """Plain JSON types."""
+        record = _plain(self)
+        if not per_trial:
+            del record["per_trial"]
+        return record  # type: ignore[no-any-return]
+
+
+def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Result:
+    """Put the trials of one setting together."""
+    task = settings.task
+    instances = list(task.instances) if settings.protocol == "edme" else []
+    bits = [trial.costs.up_bits + trial.costs.down_bits for trial in trials]
+    return Result(
+        protocol=settings.protocol,
+        means=list(settings.environment.means),
+        arms=list(task.arms),
+        players=task.players,
+        activity=settings.activity.name,
+        active_players=_tidy(settings.active_players),
+        instances=[_tidy(value) for value in instances],
+        epsilon=task.epsilon,
+        delta=task.delta,
+        quorum=task.quorum,
+        horizon=settings.horizon,
+        trials=settings.trials,
+        seed=settings.seed,
+        engine=settings.engine,
+        draws=settings.grid_points(),
+        regret=band([trial.regret for trial in trials]),
+        bits=Bits(
+            up=_mean([trial.costs.up_bits for trial in trials]),
+            down=_mean([trial.costs.down_bits for trial in trials]),
+            total=_mean(bits),
+            bound=settings.bits_bound(),
+            instance=_mean([trial.costs.instance_bits for trial in trials]),
+        ),
+        messages=Messages(
+            up=_mean([trial.costs.up_messages for trial in trials]),
+            down=_mean([trial.costs.down_messages for trial in trials]),
+        ),
+        eliminations=_eliminations(trials, len(task.arms)),
+        first_elimination=moment([trial.first_elimination for trial in trials]),
+        finished=moment([trial.finished for trial in trials]),
+        all_finished=moment([trial.all_finished for trial in trials]),
+        solved=moment([trial.solved for trial in trials]),
+        correct=_mean([trial.correct for trial in trials]),
+        safe=_mean([trial.safe for trial in trials]),
+        best=_mean([trial.best for trial in trials]),
+        tied=_mean([trial.tied for trial in trials]),
+        per_trial=PerTrial(
+            regret=[trial.regret[-1] for trial in trials],
+            bits=bits,
+            first_elimination=[trial.first_elimination for trial in trials],
+            finished=[trial.finished for trial in trials],
+        ),
+        seconds=seconds,
+    )
+
+
+def band(curves: Sequence[Sequence[float]]) -> Band:
+    """Mean and 95 % interval by Student's t at each grid point."""
+    from scipy.special import stdtrit
+
+    values = np.asarray(curves, dtype=float)
+    mean = values.mean(axis=0)
+    trials = len(values)
+    if trials == 1:
+        return Band(mean.tolist(), [None] * len(mean), [None] * len(mean))
+    half = stdtrit(trials - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(trials)
+    return Band(mean.tolist(), (mean - half).tolist(), (mean + half).tolist())
+
+
+def moment(draws: Sequence[int | None]) -> Moment:
+    reached = [draw for draw in draws if draw is not None]
+    return Moment(_mean(reached) if reached else None, len(reached) / len(draws))
+
+
+def _eliminations(trials: Sequence[Trial], arms: int) -> list[ArmEliminated]:
+    """For each arm its first elimination in each trial (players on their own may eliminate it one after another)."""
+    first: list[list[int | None]] = [[None] * len(trials) for _ in range(arms)]
+    for index, trial in enumerate(trials):
+        for arm, draw in reversed(trial.eliminations):
+            first[arm][index] = draw
+    moments = [moment(draws) for draws in first]
+    return [ArmEliminated(arm, each.mean, each.share) for arm, each in enumerate(moments)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return _tidy(math.fsum(values) / len(values))
+
+
+def _tidy(value: float) -> float:
+    """Whole numbers as whole numbers: 64, not 64.0."""
+    return int(value) if value == int(value) else value
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,150 @@
+"""Settings: everything that decides the outcome of a simulation, checked before the first draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outvote.core.errors import InvalidTask, one_of
+from outvote.core.ledger import bits_bound
+from outvote.core.task import PROTOCOLS, Task
+from outvote.simulation.activity import Activity, read_activity, with_dead_players
+from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
+from outvote.simulation.fleets import BASELINES
+
+ENGINES = ("auto", "step")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One cell of a study: a protocol, its task, its world, and how long and how often it is run."""
+
+    protocol: str
+    task: Task
+    environment: Environment
+    activity: Activity
+    active_players: float
+    horizon: int
+    trials: int
+    seed: int
+    grid: int
+    engine: str
+
+    def bits_bound(self) -> int:
+        """The most bits that this protocol sends: Lemma 2 or Theorem 4; the baselines' own count."""
+        if self.protocol in PROTOCOLS:
+            return bits_bound(self.task)
+        if self.protocol == "me-local":
+            return 0
+        return self.task.players * self.horizon * (len(self.task.arms) - 1).bit_length()
+
+    def grid_points(self) -> list[int]:
+        """Draws at which regret is recorded: evenly spread, the last is the horizon."""
+        points = min(self.grid, self.horizon)
+        return [self.horizon * i // points for i in range(1, points + 1)]
+
+
+def read_settings(
+    *,
+    protocol: str = "dme",
+    problem: int | None = None,
+    means: Sequence[float] | None = None,
+    arms: int | Sequence[str] | None = None,
+    players: int = 64,
+    activity: str | Sequence[float] | Path = "uniform",
+    dead: int = 0,
+    active_players: float | None = None,
+    instances: int | Sequence[float] | None = None,
+    epsilon: float = 0.5,
+    delta: float = 0.05,
+    quorum: str = "paper",
+    code: str = "binary",
+    rewards: str | RewardLaw = "bernoulli",
+    spread: float = 0.0,
+    drift_to: Sequence[float] | None = None,
+    horizon: float = 1_000_000,
+    trials: int = 100,
+    seed: int = 0,
+    grid: int = 200,
+    engine: str = "auto",
+) -> Settings:
+    """Check all options and put them together; anything that cannot be is refused with an `InvalidTask`."""
+    names = (*PROTOCOLS, *BASELINES)
+    if protocol not in names:
+        raise InvalidTask(f"protocol must be one of {one_of(names)}, got {protocol!r}")
+    if engine not in ENGINES:
+        raise InvalidTask(f"engine must be one of {one_of(ENGINES)}, got {engine!r}")
+    if instances is not None and protocol != "edme":
+        raise InvalidTask(f"instances are for protocol 'edme', got {instances!r} for {protocol!r}")
+    environment = Environment(
+        means=_means(problem, means),
+        law=_law(rewards),
+        spread=spread,
+        drift_to=None if drift_to is None else tuple(drift_to),
+    )
+    count = len(environment.means)
+    _count("players", players, 1)
+    law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
+    active = law.default_active_players() if active_players is None else active_players
+    task = Task(
+        arms=count if arms is None else arms,
+        players=players,
+        epsilon=epsilon,
+        delta=delta,
+        protocol="edme" if protocol == "edme" else "dme",
+        active_players=None if protocol == "edme" else active,
+        instances=instances,
+        quorum=quorum,
+        code=code,
+    )
+    if len(task.arms) != count:
+        raise InvalidTask(f"means must have one number for each of the {len(task.arms)} arms, got {count}")
+    draws = _count("horizon", horizon, 1)
+    if draws > law.longest_horizon():
+        raise InvalidTask(f"the trace has {law.longest_horizon()} draws, got a horizon of {draws}: ask for fewer")
+    return Settings(
+        protocol=protocol,
+        task=task,
+        environment=environment,
+        activity=law,
+        active_players=active,
+        horizon=draws,
+        trials=_count("trials", trials, 1),
+        seed=_count("seed", seed, 0),
+        grid=_count("grid", grid, 1),
+        engine="step",
+    )
+
+
+def _means(problem: int | None, means: Sequence[float] | None) -> tuple[float, ...]:
+    if means is not None:
+        if problem is not None:
+            raise InvalidTask(f"choose problem or means, got both: {problem!r} and {list(means)!r}")
+        return tuple(float(mean) for mean in means)
+    if problem is None:
+        problem = 1
+    if problem not in PROBLEMS:
+        raise InvalidTask(f"problem must be one of {one_of(PROBLEMS)}, got {problem!r}")
+    return PROBLEMS[problem]
+
+
+def _law(rewards: str | RewardLaw) -> RewardLaw:
+    if not isinstance(rewards, str):
+        return rewards
+    name, _, concentration = rewards.partition(":")
+    if rewards == "bernoulli":
+        return bernoulli
+    if name == "beta":
+        try:
+            return BetaLaw(float(concentration or 4.0))
+        except ValueError:
+            pass
+    raise InvalidTask(f"rewards must be 'bernoulli', 'beta' or 'beta:CONCENTRATION' (above 0), got {rewards!r}")
+
+
+def _count(field: str, value: float, least: int) -> int:
+    """A whole number, also when written as 1e6."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1 or value < least:
+        raise InvalidTask(f"{field} must be a whole number of at least {least}, got {value!r}")
+    return int(value)

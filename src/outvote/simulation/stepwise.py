@@ -1,0 +1,109 @@
+"""The step-wise engine: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
+
+Draw a player, deliver what waits for it, let it decide, give it its reward, carry its votes to the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from outvote.simulation.environments import best_arms, good_arms, puller
+from outvote.simulation.fleets import Costs, make_fleet
+from outvote.simulation.moments import Moments
+from outvote.simulation.settings import Settings
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one trial came to."""
+
+    regret: list[float]
+    """At each grid point."""
+    costs: Costs
+    eliminations: list[tuple[int, int]]
+    """(arm, draw), in order."""
+    finished: int | None
+    all_finished: int | None
+    solved: int | None
+    correct: bool
+    safe: bool
+    best: bool
+    tied: bool
+
+    @property
+    def first_elimination(self) -> int | None:
+        return self.eliminations[0][1] if self.eliminations else None
+
+
+def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callable[[int], None]) -> Trial:
+    """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
+    activity_seed, reward_seed, world_seed = seed.spawn(3)
+    task, horizon = settings.task, settings.horizon
+    world = settings.environment.start(players=task.players, horizon=horizon, rng=np.random.default_rng(world_seed))
+    fleet = make_fleet(settings.protocol, task, settings.active_players)
+    shared = len(fleet.members) != task.players
+    # Where means drift, what is good is judged by the means at the horizon.
+    means = [world.means(player, horizon) for player in range(task.players)]
+    good = _for_members([good_arms(values, task.epsilon) for values in means], shared)
+    best = _for_members([best_arms(values) for values in means], shared)
+    moments = Moments(fleet, good)
+
+    draws = _draws(settings, np.random.default_rng(activity_seed), np.random.default_rng(reward_seed))
+    pull = puller(world, settings.environment.law)
+    participants = fleet.by_draw(task.players)
+    heard = [0] * task.players
+    news = 0  # how many announcements there are to hear
+    regret, curve, draw = 0.0, [], 0
+    for point in settings.grid_points():
+        advance_by = point - draw
+        for player, uniform in islice(draws, advance_by):
+            draw += 1
+            participant = participants[player]
+            if heard[player] != news:
+                for elimination in fleet.announced[heard[player] :]:
+                    participant.receive(elimination)
+                heard[player] = news
+                moments.member_changed(player, draw)
+            arm, ticket = participant.decide()
+            reward, gap = pull(player, arm, draw, uniform)
+            regret += gap
+            votes = participant.reward(arm, reward, ticket=ticket)
+            if votes:
+                fleet.handle(player, votes, draw)
+                news = len(fleet.announced)
+                moments.member_changed(0 if shared else player, draw)
+                moments.votes_counted(draw)
+        curve.append(regret)
+        advance(advance_by)
+
+    remaining = [set(arms) for arms in fleet.remaining_sets()]
+    unfinished = {member.status for member in fleet.members} - {"finished"}
+    return Trial(
+        regret=curve,
+        costs=fleet.costs(horizon),
+        eliminations=fleet.eliminations,
+        finished=moments.finished,
+        all_finished=moments.all_finished,
+        solved=moments.solved,
+        correct=all(arms <= goods for arms, goods in zip(remaining, good, strict=True)),
+        safe=all(arms & goods for arms, goods in zip(remaining, good, strict=True)),
+        best=all(len(arms) == 1 and arms <= bests for arms, bests in zip(remaining, best, strict=True)),
+        tied=moments.finished is None and unfinished == {"tied"},
+    )
+
+
+def _for_members(by_player: list[frozenset[int]], shared: bool) -> list[frozenset[int]]:
+    """One player that acts for all must please all."""
+    return [frozenset.intersection(*by_player)] if shared else by_player
+
+
+def _draws(
+    settings: Settings, activity: np.random.Generator, rewards: np.random.Generator
+) -> Iterator[tuple[int, float]]:
+    """The active player and the uniform number of its reward, draw after draw: the same for every protocol."""
+    for players in settings.activity.blocks(settings.horizon, activity):
+        yield from zip(players, rewards.random(len(players)).tolist(), strict=True)
