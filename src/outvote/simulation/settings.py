@@ -48,14 +48,14 @@ class Settings:
 def read_settings(
     *,
     protocol: str = "dme",
-    problem: int | None = None,
+    problem: float | None = None,
     means: Sequence[float] | None = None,
     arms: int | Sequence[str] | None = None,
-    players: int = 64,
+    players: float = 64,
     activity: str | Sequence[float] | Path = "uniform",
-    dead: int = 0,
+    dead: float = 0,
     active_players: float | None = None,
-    instances: int | Sequence[float] | None = None,
+    instances: float | Sequence[float] | None = None,
     epsilon: float = 0.5,
     delta: float = 0.05,
     quorum: str = "paper",
@@ -64,9 +64,9 @@ def read_settings(
     spread: float = 0.0,
     drift_to: Sequence[float] | None = None,
     horizon: float = 1_000_000,
-    trials: int = 100,
-    seed: int = 0,
-    grid: int = 200,
+    trials: float = 100,
+    seed: float = 0,
+    grid: float = 200,
     engine: str = "auto",
 ) -> Settings:
     """Check all options and put them together; anything that cannot be is refused with an `InvalidTask`."""
@@ -84,7 +84,7 @@ def read_settings(
         drift_to=None if drift_to is None else tuple(drift_to),
     )
     count = len(environment.means)
-    _count("players", players, 1)
+    players = _count("players", players, 1)
     law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
     active = law.default_active_players() if active_players is None else active_players
     task = Task(
@@ -94,7 +94,7 @@ def read_settings(
         delta=delta,
         protocol="edme" if protocol == "edme" else "dme",
         active_players=None if protocol == "edme" else active,
-        instances=instances,
+        instances=_count("instances", instances, 1) if isinstance(instances, int | float) else instances,
         quorum=quorum,
         code=code,
     )
@@ -117,7 +117,7 @@ def read_settings(
     )
 
 
-def _means(problem: int | None, means: Sequence[float] | None) -> tuple[float, ...]:
+def _means(problem: float | None, means: Sequence[float] | None) -> tuple[float, ...]:
     if means is not None:
         if problem is not None:
             raise InvalidTask(f"choose problem or means, got both: {problem!r} and {list(means)!r}")
@@ -126,7 +126,7 @@ def _means(problem: int | None, means: Sequence[float] | None) -> tuple[float, .
         problem = 1
     if problem not in PROBLEMS:
         raise InvalidTask(f"problem must be one of {one_of(PROBLEMS)}, got {problem!r}")
-    return PROBLEMS[problem]
+    return PROBLEMS[int(problem)]
 
 
 def _law(rewards: str | RewardLaw) -> RewardLaw:

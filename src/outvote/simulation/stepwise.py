@@ -41,9 +41,8 @@ class Trial:
 
 def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callable[[int], None]) -> Trial:
     """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
-    activity_seed, reward_seed, world_seed = seed.spawn(3)
     task, horizon = settings.task, settings.horizon
-    world = settings.environment.start(players=task.players, horizon=horizon, rng=np.random.default_rng(world_seed))
+    world = settings.environment.start(players=task.players, horizon=horizon, rng=_generator(seed, 0))
     fleet = make_fleet(settings.protocol, task, settings.active_players)
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
@@ -52,7 +51,7 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
     best = _for_members([best_arms(values) for values in means], shared)
     moments = Moments(fleet, good)
 
-    draws = _draws(settings, np.random.default_rng(activity_seed), np.random.default_rng(reward_seed))
+    draws = trial_draws(settings, seed)
     pull = puller(world, settings.environment.law)
     participants = fleet.by_draw(task.players)
     heard = [0] * task.players
@@ -101,9 +100,13 @@ def _for_members(by_player: list[frozenset[int]], shared: bool) -> list[frozense
     return [frozenset.intersection(*by_player)] if shared else by_player
 
 
-def _draws(
-    settings: Settings, activity: np.random.Generator, rewards: np.random.Generator
-) -> Iterator[tuple[int, float]]:
+def trial_draws(settings: Settings, seed: np.random.SeedSequence) -> Iterator[tuple[int, float]]:
     """The active player and the uniform number of its reward, draw after draw: the same for every protocol."""
-    for players in settings.activity.blocks(settings.horizon, activity):
+    rewards = _generator(seed, 2)
+    for players in settings.activity.blocks(settings.horizon, _generator(seed, 1)):
         yield from zip(players, rewards.random(len(players)).tolist(), strict=True)
+
+
+def _generator(seed: np.random.SeedSequence, purpose: int) -> np.random.Generator:
+    """One generator for each purpose. (`seed.spawn` would give others when asked again.)"""
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, purpose)))

@@ -1,0 +1,67 @@
+"""`outvote`: finds the command, and turns errors into one line and an exit code (1 failed, 2 bad usage)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from outvote import __version__
+from outvote.cli import demo, simulate
+from outvote.core.errors import OutvoteError
+
+EXTRAS = {"numpy": "sim", "scipy": "sim", "matplotlib": "sim", "rich": "sim"}
+"""Which extra of the package brings a module."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and say where to read on."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="outvote",
+        description="Find the best variant across a fleet of edge sites without one user event leaving its site.",
+        epilog="Each command explains itself: outvote simulate --help",
+    )
+    parser.add_argument("--version", action="version", version=f"outvote {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for command in (demo, simulate):
+        command.add_to(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args, unknown = make_parser().parse_known_args(argv)
+    name = f"outvote {args.command}"
+    if unknown:
+        print(f"{name}: error: unknown option {unknown[0]!r} (see {name} --help)", file=sys.stderr)
+        return 2
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except OutvoteError as error:
+        print(f"{name}: error: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        print(f"{name}: error: needs {error.name}: pip install 'outvote[{extra}]'", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted, nothing was written", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone: say no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

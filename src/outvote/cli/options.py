@@ -1,0 +1,68 @@
+"""What the commands share: numbers like 1e6, comma-separated lists, and where results are written."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from outvote.core.errors import InvalidTask
+
+
+def number(text: str) -> float:
+    """A number; a whole one, however written, becomes an int."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+    return int(value) if value.is_integer() else value
+
+
+def numbers(text: str) -> list[float]:
+    """Numbers separated by commas."""
+    return [number(part) for part in text.split(",")]
+
+
+def number_or_numbers(text: str) -> float | list[float]:
+    """One number, or several separated by commas."""
+    return numbers(text) if "," in text else number(text)
+
+
+def count_or_names(text: str) -> int | list[str]:
+    """How many, or what they are called."""
+    return int(text) if text.isascii() and text.isdigit() else text.split(",")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="print one JSON object instead of a table, or write it to FILE beside the table",
+    )
+
+
+def check_writable(path: str | None, what: str) -> None:
+    """Refuse a file that cannot be written before the work, not after it."""
+    if path is None or path == "-":
+        return
+    folder = Path(path).resolve().parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidTask(f"{what} cannot be written: {folder} must be an existing folder that you may write to")
+    if Path(path).is_dir():
+        raise InvalidTask(f"{what} must be a file, got the folder {path!r}")
+
+
+def write_json(record: dict[str, Any], where: str) -> None:
+    """To standard output for '-', else to a file that appears whole or not at all."""
+    text = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+    if where == "-":
+        sys.stdout.write(text)
+        return
+    part = Path(f"{where}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(where)

@@ -1,0 +1,146 @@
+"""`outvote simulate`: run a protocol or a baseline on simulated players."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from outvote.cli.options import (
+    add_json,
+    check_writable,
+    count_or_names,
+    number,
+    number_or_numbers,
+    numbers,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from outvote.simulation import Result
+
+EXAMPLE = """\
+examples:
+  outvote simulate --protocol dme --problem 1 --players 16 --horizon 3e5 --trials 20 --plot regret.png
+  outvote simulate --protocol edme --means .6,.5,.4 --players 8 --epsilon .3 --activity 80-20 --json
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser(
+        "simulate",
+        help="run a protocol or a baseline on simulated players",
+        description="Run a protocol or a baseline on simulated players and say what it cost in regret, draws and bits.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_argument_group("what runs")
+    what.add_argument("--protocol", default="dme", help="dme, edme, me-local, me-unlimited or ucb-unlimited (dme)")
+    what.add_argument("--epsilon", type=number, default=0.5, help="ε: how close to the best arm is good enough (.5)")
+    what.add_argument("--delta", type=number, default=0.05, help="δ: the probability of failure allowed (.05)")
+    what.add_argument("--players", type=number, default=64, help="N: the number of sites (64)")
+    what.add_argument("--active-players", type=number, help="N_γ: the most active players (what the activity implies)")
+    what.add_argument(
+        "--instances", type=number_or_numbers, help="edme only: M, or an increasing list of N_γ like 1,16,64 (8)"
+    )
+    what.add_argument("--quorum", default="paper", help="how η is chosen: paper or certified (paper)")
+    what.add_argument("--code", default="binary", help="code of arms in messages: binary or truncated (binary)")
+    world = parser.add_argument_group("in which world")
+    world.add_argument("--problem", type=number, help="1 or 2: the paper's means (1)")
+    world.add_argument("--means", type=numbers, help="mean rewards of the arms, like .7,.5,.3")
+    world.add_argument("--arms", type=count_or_names, help="how many arms, or their names, like red,green,blue")
+    world.add_argument(
+        "--activity", default="uniform", help="who is active: uniform, 80-20, weights like 3,1,1, or a trace (uniform)"
+    )
+    world.add_argument("--dead", type=number, default=0, help="the last DEAD players never wake (0)")
+    world.add_argument("--rewards", default="bernoulli", help="bernoulli, beta or beta:CONCENTRATION (bernoulli)")
+    world.add_argument("--spread", type=number, default=0.0, help="each site's own means: logit standard deviation (0)")
+    world.add_argument("--drift-to", type=numbers, metavar="MEANS", help="means drift to these over the horizon")
+    how = parser.add_argument_group("how long and how often")
+    how.add_argument("--horizon", type=number, default=1_000_000, help="T: draws of a trial (1e6)")
+    how.add_argument("--trials", type=number, default=100, help="trials (100)")
+    how.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
+    how.add_argument("--engine", default="auto", help="auto or step (auto)")
+    out = parser.add_argument_group("what comes out")
+    out.add_argument("--grid", type=number, default=200, help="points of the regret curve (200)")
+    out.add_argument("--per-trial", action="store_true", help="add each trial's own numbers to the JSON")
+    out.add_argument("--plot", metavar="FILE", help="draw regret and eliminations: .png, .svg or .pdf")
+    add_json(out)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from outvote.cli.progress import draws_bar
+    from outvote.simulation import plots
+    from outvote.simulation.run import run as run_settings
+    from outvote.simulation.settings import read_settings
+
+    given = {key: value for key, value in vars(args).items() if key not in NOT_SETTINGS}
+    settings = read_settings(**given)
+    check_writable(args.json, "the JSON file")
+    check_writable(args.plot, "the plot")
+    if args.plot:
+        plots.check_format(args.plot)
+    with draws_bar(f"{settings.protocol}, {settings.trials} trials", settings.trials * settings.horizon) as advance:
+        result = run_settings(settings, advance)
+    if args.plot:
+        plots.draw_regret(result, args.plot)
+    if args.json:
+        write_json(result.to_json(per_trial=args.per_trial), args.json)
+    if args.json != "-":
+        show(result)
+        if args.plot:
+            print(f"plot written to {args.plot}")
+    return 0
+
+
+NOT_SETTINGS = ("command", "run", "json", "plot", "per_trial")
+
+
+def show(result: Result) -> None:
+    """The result for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    instances = f", N_γ {', '.join(f'{n:g}' for n in result.instances)}" if result.instances else ""
+    active = "" if result.instances else f", N_γ {result.active_players:g}"
+    console.print(
+        f"[bold]{result.protocol}[/bold] on {len(result.arms)} arms, {result.players} players "
+        f"({result.activity}{active}{instances}), ε {result.epsilon:g}, δ {result.delta:g}; "
+        f"{result.trials} trials of {result.horizon:,} draws, seed {result.seed}, engine {result.engine}"
+    )
+    table = Table(show_header=False, box=None, pad_edge=False)
+    low, high = result.regret.low[-1], result.regret.high[-1]
+    interval = "" if low is None or high is None else f"95 % interval {low:,.0f} to {high:,.0f}"
+    table.add_row("regret at the horizon", f"{result.regret.mean[-1]:,.0f}", interval)
+    for name, moment in (
+        ("first elimination", result.first_elimination),
+        ("finished: N_γ players", result.finished),
+        ("all players finished", result.all_finished),
+        ("solved: only ε-good arms left", result.solved),
+    ):
+        when = "never" if moment.mean is None else f"draw {moment.mean:,.0f}"
+        table.add_row(name, when, f"in {moment.share:.0%} of trials")
+    table.add_row("all remaining arms ε-good", f"{result.correct:.1%}", "of trials at the horizon")
+    table.add_row("some remaining arm ε-good", f"{result.safe:.1%}", "of trials")
+    table.add_row("only the best arm remains", f"{result.best:.1%}", "of trials")
+    if result.tied:
+        table.add_row("tied", f"{result.tied:.1%}", "of trials: no arm is below the median, epochs go on for ever")
+    bits = result.bits
+    table.add_row("bits up + down", f"{bits.total:,.0f}", f"{bits.up:,.0f} + {bits.down:,.0f}, bound {bits.bound:,}")
+    if bits.instance:
+        table.add_row("", f"{bits.total - bits.instance:,.0f}", "without the bits that name the instance (Theorem 4)")
+    messages = result.messages
+    table.add_row(
+        "messages up + down", f"{messages.up + messages.down:,.0f}", f"{messages.up:,.0f} + {messages.down:,.0f}"
+    )
+    console.print(table)
+    arms = Table(box=None, pad_edge=False, header_style="bold")
+    for header in ("arm", "mean", "eliminated at draw", "in trials"):
+        arms.add_column(header, justify="right")
+    for each, mean in zip(result.eliminations, result.means, strict=True):
+        when = "" if each.mean is None else f"{each.mean:,.0f}"
+        arms.add_row(result.arms[each.arm], f"{mean:g}", when, f"{each.share:.0%}" if each.share else "never")
+    console.print(arms)
+    speed = result.trials * result.horizon / result.seconds
+    console.print(f"[dim]{result.seconds:.2f} s, {speed:,.0f} draws a second[/dim]")

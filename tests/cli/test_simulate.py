@@ -1,0 +1,225 @@
+"""`outvote simulate` as a user meets it: what it prints, what it refuses, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outvote.cli.main import main
+
+SMALL = ["simulate", "--means", ".9,.5,.1", "--players", "3", "--epsilon", ".9", "--delta", ".5"]
+SHORT = [*SMALL, "--horizon", "5e3", "--trials", "4", "--grid", "10"]
+SECTION_12 = (
+    "protocol means players activity active_players epsilon delta horizon trials seed engine draws regret bits "
+    "messages first_elimination finished all_finished solved correct safe best seconds"
+)
+
+
+def json_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    record: dict[str, Any] = json.loads(out)
+    return record
+
+
+def test_json_has_every_documented_field(capsys: pytest.CaptureFixture[str]) -> None:
+    record = json_of(capsys, *SHORT)
+    assert set(SECTION_12.split()) <= set(record)
+    assert record["draws"] == [500 * i for i in range(1, 11)]
+    for side in ("mean", "low", "high"):
+        assert len(record["regret"][side]) == 10
+    assert record["regret"]["low"][-1] <= record["regret"]["mean"][-1] <= record["regret"]["high"][-1]
+    assert record["bits"]["up"] + record["bits"]["down"] == record["bits"]["total"] <= record["bits"]["bound"]
+    assert record["horizon"] == 5000
+    assert "per_trial" not in record
+
+
+def test_per_trial_numbers_average_to_the_means(capsys: pytest.CaptureFixture[str]) -> None:
+    record = json_of(capsys, *SHORT, "--per-trial")
+    trials = record["per_trial"]
+    assert [len(values) for values in trials.values()] == [4] * 4
+    assert sum(trials["regret"]) / 4 == pytest.approx(record["regret"]["mean"][-1])
+    assert sum(trials["bits"]) / 4 == record["bits"]["total"]
+
+
+@pytest.mark.parametrize("protocol", ["dme", "edme", "me-local", "me-unlimited", "ucb-unlimited"])
+def test_the_same_seed_gives_the_same_bytes_in_another_process(protocol: str) -> None:
+    command = [sys.executable, "-m", "outvote.cli.main", *SHORT, "--protocol", protocol, "--json", "--per-trial"]
+    texts = []
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            command, env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
+        )
+        head, _, _ = done.stdout.rpartition('"seconds"')
+        texts.append(head)
+    assert texts[0] == texts[1]
+    assert '"regret"' in texts[0]
+
+
+def test_another_seed_gives_another_result(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json_of(capsys, *SHORT)["regret"] != json_of(capsys, *SHORT, "--seed", "1")["regret"]
+
+
+def test_unlimited_communication_costs_what_the_paper_says(capsys: pytest.CaptureFixture[str]) -> None:
+    record = json_of(capsys, "simulate", "--protocol", "me-unlimited", "--horizon", "1e3", "--trials", "1")
+    assert record["bits"]["total"] == 64 * 1000 * 4
+    assert record["regret"]["low"] == [None] * 200
+
+
+def test_ucb_eliminates_nothing_and_never_finishes(capsys: pytest.CaptureFixture[str]) -> None:
+    record = json_of(capsys, *SHORT, "--protocol", "ucb-unlimited")
+    for moment in ("first_elimination", "finished", "all_finished"):
+        assert record[moment] == {"mean": None, "share": 0.0}
+    assert (record["correct"], record["safe"], record["best"]) == (1, 1, 0)
+
+
+def test_the_three_ends_are_three_moments(capsys: pytest.CaptureFixture[str]) -> None:
+    record = json_of(
+        capsys, "simulate", "--means", ".9,.6,.3", "--players", "3", "--epsilon", ".4", "--delta", ".2",
+        "--horizon", "4e4", "--trials", "5",
+    )  # fmt: skip
+    solved, finished, all_finished = (record[name]["mean"] for name in ("solved", "finished", "all_finished"))
+    # the bad arm falls in the first epoch and each player must hear of it; then the last rival; then all must hear
+    assert record["first_elimination"]["mean"] < solved < finished < all_finished
+
+
+def test_a_table_for_people_and_files_for_machines(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    plot, record = tmp_path / "regret.png", tmp_path / "result.json"
+    assert main([*SHORT, "--plot", str(plot), "--json", str(record)]) == 0
+    out = capsys.readouterr().out
+    assert "regret at the horizon" in out
+    assert "seed 0" in out
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert json.loads(record.read_text())["trials"] == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["regret.png", "result.json"]
+
+
+def test_a_trace_says_who_is_active(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "who.txt"
+    trace.write_text("0\n1\n2\n" * 2000)
+    record = json_of(capsys, *SHORT, "--activity", str(trace), "--horizon", "6e3")
+    assert record["activity"] == "trace"
+    assert record["finished"]["share"] == 1
+
+
+BAD_INPUT = {
+    "--means .5": ("at least 2 arms", "1"),
+    "--means .5,1.2": ("1.2", "from 0 to 1"),
+    "--means .5,x": ("'x'", "number"),
+    "--arms 4": ("4 arms", "3"),
+    "--drift-to .1,.2": ("3 arms", "2"),
+    "--problem 1": ("problem or means", "both"),
+    "--epsilon 0": ("epsilon", "0", "above 0 and below 1"),
+    "--epsilon 1": ("epsilon", "1", "above 0 and below 1"),
+    "--epsilon nan": ("epsilon", "nan"),
+    "--delta 1": ("delta", "1", "above 0 and below 1"),
+    "--players 0": ("players", "0", "at least 1"),
+    "--players 2.5": ("players", "2.5", "whole number"),
+    "--players many": ("--players", "'many'", "number"),
+    "--active-players 4": ("active_players", "4", "players = 3"),
+    "--active-players 0": ("active_players", "0", "above 0"),
+    "--protocol tally9": ("tally9", "'dme', 'edme'"),
+    "--protocol dme --instances 4": ("instances", "edme"),
+    "--protocol edme --instances 0": ("instances", "0", "at least 1"),
+    "--protocol edme --instances 3,1": ("increasing", "[3, 1]"),
+    "--protocol edme --instances 1,9": ("instances", "9", "players = 3"),
+    "--quorum half": ("'half'", "'paper', 'certified'"),
+    "--code morse": ("'morse'", "'binary'"),
+    "--activity 1,2": ("3 players", "2"),
+    "--activity 1,-2,1": ("-2", "at least 0"),
+    "--activity 0,0,0": ("not all be 0",),
+    "--activity sometimes": ("'sometimes'", "uniform"),
+    "--dead 3": ("dead", "3", "0 to players - 1 = 2"),
+    "--rewards cauchy": ("'cauchy'", "'bernoulli'"),
+    "--rewards beta:0": ("0", "above 0"),
+    "--spread -1": ("spread", "-1", "at least 0"),
+    "--horizon 0": ("horizon", "0", "at least 1"),
+    "--horizon -5": ("horizon", "-5"),
+    "--trials 0": ("trials", "0", "at least 1"),
+    "--trials 1.5": ("trials", "1.5", "whole number"),
+    "--seed -1": ("seed", "-1", "at least 0"),
+    "--grid 0": ("grid", "0", "at least 1"),
+    "--engine warp": ("'warp'", "'step'"),
+    "--plot nowhere/x.png": ("the plot", "existing folder"),
+    "--plot regret.gif": ("'.png'", "regret.gif"),
+    "--json nowhere/x.json": ("the JSON file", "existing folder"),
+    "--colour red": ("--colour",),
+}
+
+
+def exit_code(arguments: list[str]) -> object:
+    """What the shell sees; argparse leaves by SystemExit."""
+    try:
+        return main(arguments)
+    except SystemExit as stop:
+        return stop.code
+
+
+@pytest.mark.parametrize("arguments", BAD_INPUT)
+def test_bad_input_is_refused_in_one_line(
+    arguments: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = exit_code([*SMALL, *arguments.split()])
+    out, err = capsys.readouterr()
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("outvote simulate: error: ")
+    for part in BAD_INPUT[arguments]:
+        assert part in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("0\n3\n", ("line 2", "'3'", "from 0 to 2")),
+        ("0\nsite-a\n", ("line 2", "'site-a'", "from 0 to 2")),
+        ("0\n-1\n", ("line 2", "'-1'")),
+        ("\n\n", ("empty",)),
+        ("0\n1\n", ("2 draws", "horizon of 1000000")),
+    ],
+)
+def test_a_bad_trace_is_refused(
+    text: str, parts: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace = tmp_path / "who.txt"
+    trace.write_text(text)
+    assert main([*SMALL, "--activity", str(trace)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    record = tmp_path / "result.json"
+    code = (
+        "import sys; from outvote.cli.main import main; import outvote.simulation.run as run\n"
+        "trial = run.run_trial\n"
+        "def announced(*args):\n    print('running', flush=True); return trial(*args)\n"
+        "run.run_trial = announced\n"
+        f"sys.exit(main({[*SMALL, '--horizon', '1e8', '--json', str(record)]!r}))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "outvote simulate: interrupted, nothing was written\n"
+    assert list(tmp_path.iterdir()) == []
