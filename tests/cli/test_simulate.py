@@ -151,6 +151,10 @@ BAD_INPUT = {
     "--seed -1": ("seed", "-1", "at least 0"),
     "--grid 0": ("grid", "0", "at least 1"),
     "--engine warp": ("'warp'", "'step'"),
+    "--engine jump --rewards beta": ("'jump'", "Bernoulli", "step"),
+    "--engine compiled --spread 1": ("'compiled'", "differ by site"),
+    "--workers 0": ("workers", "0", "at least 1"),
+    "--dask nowhere:1": ("no Dask scheduler answers", "nowhere:1"),
     "--plot nowhere/x.png": ("the plot", "existing folder"),
     "--plot regret.gif": ("'.png'", "regret.gif"),
     "--json nowhere/x.json": ("the JSON file", "existing folder"),
@@ -204,22 +208,29 @@ def test_a_bad_trace_is_refused(
         assert part in err
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_ctrl_c_leaves_nothing_behind(workers: str, tmp_path: Path) -> None:
     record = tmp_path / "result.json"
+    arguments = [*SMALL, "--engine", "step", "--horizon", "1e8", "--workers", workers, "--json", str(record)]
     code = (
-        "import sys; from outvote.cli.main import main; import outvote.simulation.run as run\n"
-        "trial = run.run_trial\n"
-        "def announced(*args):\n    print('running', flush=True); return trial(*args)\n"
-        "run.run_trial = announced\n"
-        f"sys.exit(main({[*SMALL, '--horizon', '1e8', '--json', str(record)]!r}))"
+        "import os, sys; from outvote.cli.main import main; import outvote.simulation.stepwise as stepwise\n"
+        "run = stepwise.run_trial\n"
+        "def announced(settings, *rest):\n"
+        "    if settings.horizon > 1: os.write(1, b'running %d\\n' % os.getpid())\n"
+        "    return run(settings, *rest)\n"
+        "stepwise.run_trial = announced\n"
+        f"sys.exit(main({arguments!r}))"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "running\n"
+        running, worker = process.stdout.readline().split()
+        assert running == "running"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == "outvote simulate: interrupted, nothing was written\n"
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(worker), 0)

@@ -32,11 +32,11 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from outvote.cli.progress import draws_bar
+    from outvote.cli.progress import trials_bar
     from outvote.demo import story
 
     check_writable(args.json, "the JSON file")
-    with draws_bar(f"{args.edges} sites are serving", story.EVENTS) as advance:
+    with trials_bar(f"{args.edges} sites are serving", 1) as advance:
         told = story.tell(protocol=args.protocol, edges=args.edges, seed=args.seed, progress=advance)
     if args.json:
         write_json(told.to_json(), args.json)

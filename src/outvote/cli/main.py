@@ -9,10 +9,17 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from outvote import __version__
-from outvote.cli import demo, simulate
+from outvote.cli import demo, paper, simulate
 from outvote.core.errors import OutvoteError
 
-EXTRAS = {"numpy": "sim", "scipy": "sim", "matplotlib": "sim", "rich": "sim"}
+EXTRAS = {
+    "numpy": "sim",
+    "scipy": "sim",
+    "numba": "sim",
+    "matplotlib": "sim",
+    "rich": "sim",
+    "distributed": "dask",
+}
 """Which extra of the package brings a module."""
 
 
@@ -31,7 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"outvote {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for command in (demo, simulate):
+    for command in (demo, simulate, paper):
         command.add_to(commands)
     return parser
 

@@ -36,7 +36,7 @@ def count_or_names(text: str) -> int | list[str]:
     return int(text) if text.isascii() and text.isdigit() else text.split(",")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--json",
         nargs="?",
@@ -44,6 +44,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="print one JSON object instead of a table, or write it to FILE beside the table",
     )
+
+
+def add_workers(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--workers", type=number, help="processes to use; results do not depend on it (all cores)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster whose scheduler is at ADDRESS")
 
 
 def check_writable(path: str | None, what: str) -> None:

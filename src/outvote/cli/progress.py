@@ -10,8 +10,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 
 @contextmanager
-def draws_bar(title: str, draws: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the draws made since it was last called."""
+def trials_bar(title: str, trials: int) -> Iterator[Callable[[float], None]]:
+    """Yields a function to call with the trials, or parts of one, done since it was last called."""
     console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
@@ -22,5 +22,5 @@ def draws_bar(title: str, draws: int) -> Iterator[Callable[[int], None]]:
         transient=True,
         disable=not console.is_terminal,
     ) as bar:
-        task = bar.add_task(title, total=draws)
-        yield lambda made: bar.advance(task, made)
+        task = bar.add_task(title, total=trials)
+        yield lambda done: bar.advance(task, done)

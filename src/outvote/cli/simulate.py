@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from outvote.cli.options import (
     add_json,
+    add_workers,
     check_writable,
     count_or_names,
     number,
@@ -59,7 +60,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     how.add_argument("--horizon", type=number, default=1_000_000, help="T: draws of a trial (1e6)")
     how.add_argument("--trials", type=number, default=100, help="trials (100)")
     how.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
-    how.add_argument("--engine", default="auto", help="auto or step (auto)")
+    how.add_argument(
+        "--engine",
+        default="auto",
+        help="jump skips what it can compute, compiled goes draw by draw, step does so by the core's own objects; "
+        "auto takes the fastest that is exact (auto)",
+    )
+    add_workers(how)
     out = parser.add_argument_group("what comes out")
     out.add_argument("--grid", type=number, default=200, help="points of the regret curve (200)")
     out.add_argument("--per-trial", action="store_true", help="add each trial's own numbers to the JSON")
@@ -69,8 +76,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from outvote.cli.progress import draws_bar
+    from outvote.cli.progress import trials_bar
     from outvote.simulation import plots
+    from outvote.simulation.engines import estimated_seconds
     from outvote.simulation.run import run as run_settings
     from outvote.simulation.settings import read_settings
 
@@ -80,8 +88,11 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.plot, "the plot")
     if args.plot:
         plots.check_format(args.plot)
-    with draws_bar(f"{settings.protocol}, {settings.trials} trials", settings.trials * settings.horizon) as advance:
-        result = run_settings(settings, advance)
+    workers = args.workers
+    if workers is None and estimated_seconds(settings) < WORTH_WORKERS:
+        workers = 1
+    with trials_bar(f"{settings.protocol}, {settings.trials} trials", settings.trials) as advance:
+        result = run_settings(settings, workers=workers, dask=args.dask, progress=advance)
     if args.plot:
         plots.draw_regret(result, args.plot)
     if args.json:
@@ -93,7 +104,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-NOT_SETTINGS = ("command", "run", "json", "plot", "per_trial")
+NOT_SETTINGS = ("command", "run", "json", "plot", "per_trial", "workers", "dask")
+WORTH_WORKERS = 1.0
+"""Seconds of work below which one process is as fast as several."""
 
 
 def show(result: Result) -> None:
@@ -124,8 +137,6 @@ def show(result: Result) -> None:
     table.add_row("all remaining arms ε-good", f"{result.correct:.1%}", "of trials at the horizon")
     table.add_row("some remaining arm ε-good", f"{result.safe:.1%}", "of trials")
     table.add_row("only the best arm remains", f"{result.best:.1%}", "of trials")
-    if result.tied:
-        table.add_row("tied", f"{result.tied:.1%}", "of trials: no arm is below the median, epochs go on for ever")
     bits = result.bits
     table.add_row("bits up + down", f"{bits.total:,.0f}", f"{bits.up:,.0f} + {bits.down:,.0f}, bound {bits.bound:,}")
     if bits.instance:

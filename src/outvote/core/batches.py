@@ -13,12 +13,8 @@ comes, which is right only if neither answering nor its delay depends on the out
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
-
-from outvote.core import snapshots
-from outvote.core.errors import MalformedSnapshot
 
 ENDLESS = -1
 """The size of a batch that never becomes full: nothing is left to learn, but decisions go on."""
@@ -75,36 +71,11 @@ class BatchBook:
             for batch in self.by_ticket.values()
         ]
 
-    def restore(self, batches: object, next_ticket: object, remaining: Collection[int]) -> None:
-        """Take over what `snapshot` wrote: every remaining arm must have one batch, its newest, that is not full."""
-        self.next_ticket = snapshots.whole(next_ticket, "next_ticket", 0)
+    def restore(self, batches: Iterable[Sequence[Any]], next_ticket: int) -> None:
+        """Take over what `snapshot` wrote."""
+        self.next_ticket = next_ticket
         self.by_ticket = {}
-        open_arms: list[int] = []
-        for item in snapshots.items(batches, "batches"):
-            batch = _restore_batch(item, self.next_ticket)
-            if batch.ticket in self.by_ticket or list(self.by_ticket)[-1:] > [batch.ticket]:
-                raise MalformedSnapshot(f"tickets of batches must increase, got {batches!r}")
-            if batch.arm not in remaining or batch.arm in open_arms:
-                raise MalformedSnapshot(
-                    f"a batch must belong to a remaining arm with no older open batch, got {item!r}"
-                )
-            if batch.left != 0:
-                open_arms.append(batch.arm)
-            self.by_ticket[batch.ticket] = batch
-        if sorted(open_arms) != sorted(remaining):
-            raise MalformedSnapshot(f"each remaining arm of {sorted(remaining)} must have one open batch: {batches!r}")
-
-
-def _restore_batch(item: Any, next_ticket: int) -> Batch:
-    ticket, arm, size, left, waiting, total = snapshots.items(item, "a batch", 6)
-    batch = Batch(
-        snapshots.whole(ticket, "a batch's ticket", 0, next_ticket - 1),
-        snapshots.whole(arm, "a batch's arm", 0),
-        snapshots.whole(size, "a batch's size", ENDLESS),
-    )
-    least = 0 if batch.size > 0 else -math.inf
-    batch.left = snapshots.whole(left, "a batch's left", least, batch.size)
-    decided = batch.size - batch.left
-    batch.waiting = snapshots.whole(waiting, "a batch's waiting", 0, decided)
-    batch.total = snapshots.real(total, "a batch's total", 0, decided)
-    return batch
+        for ticket, arm, size, left, waiting, total in batches:
+            batch = Batch(ticket, arm, size)
+            batch.left, batch.waiting, batch.total = left, waiting, total
+            self.by_ticket[ticket] = batch

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from outvote.core import snapshots
 from outvote.core.schedule import Schedule
 
 
@@ -99,18 +98,11 @@ class Instance:
             "tied": self.tied,
         }
 
-    def restore(self, data: object, remaining: Sequence[int], lanes: Sequence[Counts]) -> None:
+    def restore(self, record: Mapping[str, Any]) -> None:
         """Take over what `snapshot` wrote."""
-        record = snapshots.check_fields(
-            data, "an epoch", {"epoch", "candidates", "pulls_before", "totals_before", "tied"}
-        )
-        self.epoch = snapshots.whole(record["epoch"], "epoch", 1, 1000)
+        self.epoch = record["epoch"]
         self.needed = self.schedule.pulls(self.epoch)
-        self.candidates = set(snapshots.arm_set(record["candidates"], "candidates", len(lanes), within=remaining))
-        pulls = snapshots.items(record["pulls_before"], "pulls_before", len(lanes))
-        totals = snapshots.items(record["totals_before"], "totals_before", len(lanes))
-        for counts in lanes:
-            before = snapshots.whole(pulls[counts.arm], "pulls_before", 0, counts.pulls)
-            self.pulls_before[counts.arm] = before
-            self.totals_before[counts.arm] = snapshots.real(totals[counts.arm], "totals_before", 0, before)
-        self.tied = snapshots.flag(record["tied"], "tied")
+        self.candidates = set(record["candidates"])
+        self.pulls_before = list(record["pulls_before"])
+        self.totals_before = list(record["totals_before"])
+        self.tied = record["tied"]

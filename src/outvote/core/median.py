@@ -15,7 +15,13 @@ from typing import Any
 from outvote.core import snapshots
 from outvote.core.batches import ENDLESS, Batch, BatchBook
 from outvote.core.epochs import Instance
-from outvote.core.errors import BatchNotClosable, InvalidReward, NoOutstandingDecision, UnknownArm, UnknownTicket
+from outvote.core.errors import (
+    BatchNotClosable,
+    InvalidReward,
+    NoOutstandingDecision,
+    UnknownArm,
+    UnknownTicket,
+)
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.schedule import Schedule
 from outvote.core.task import Task
@@ -28,10 +34,6 @@ ARM_TRANSITIONS = {
 """What can become of one arm in one instance of one player; everything else leaves it as it is."""
 
 _NO_VOTES: tuple[Vote, ...] = ()
-_SNAPSHOT_FIELDS = (
-    *("player", "remaining", "last_arm", "pulls", "totals", "epochs", "batches"),
-    *("next_ticket", "next_sequence", "late_rewards", "dropped_rewards"),
-)
 
 
 class Lane:
@@ -69,6 +71,7 @@ class MedianPlayer:
         self._windowed = task.reward_window is not None
         self._book = BatchBook()
         self._full: list[int] = []
+        self._due_ticket: int | None = None  # of no batch: its closing only makes the epoch test
         self._next_sequence = 0
         self._last = self._lanes[-1]  # so that arm 0 is played first
         for lane in self._lanes:
@@ -94,8 +97,9 @@ class MedianPlayer:
 
         Without a ticket the newest batch of the arm that waits for a reward is meant.
         """
-        batch = self._book.by_ticket.get(ticket)
-        if batch is None or batch.arm != arm:
+        # Neither a float nor a bool is a ticket or an arm, though each equals one.
+        batch = self._book.by_ticket.get(ticket) if type(ticket) is int else None
+        if batch is None or batch.arm != arm or type(arm) is not int:
             batch = self._find_batch(arm, reward, ticket)
             if batch is None:
                 return _NO_VOTES
@@ -223,8 +227,7 @@ class MedianPlayer:
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state in plain JSON types: a few numbers per arm and instance, no event."""
-        return {
-            **snapshots.header("player", self.task),
+        state = {
             "player": self.player,
             "remaining": list(self.remaining),
             "last_arm": self._last.arm,
@@ -233,39 +236,37 @@ class MedianPlayer:
             "epochs": [instance.snapshot() for instance in self._instances],
             "batches": self._book.snapshot(),
             "next_ticket": self._book.next_ticket,
+            "due_ticket": self._due_ticket,
             "next_sequence": self._next_sequence,
             "late_rewards": self.late_rewards,
             "dropped_rewards": self.dropped_rewards,
         }
+        return snapshots.seal("player", self.task, state)
 
     @classmethod
     def restore(cls, task: Task, data: Mapping[str, Any]) -> MedianPlayer:
         """The player that `snapshot` was taken of; a snapshot that is not whole is refused."""
-        record = snapshots.check_header(data, "player", task, _SNAPSHOT_FIELDS)
-        arms, instances = len(task.arms), len(task.instances)
-        player = cls(task, snapshots.player_id(record["player"]))
-        remaining = snapshots.arm_set(record["remaining"], "remaining", arms, least=1)
-        pulls = snapshots.items(record["pulls"], "pulls", arms)
-        totals = snapshots.items(record["totals"], "totals", arms)
-        for lane in player._lanes:
-            lane.remaining = lane.arm in remaining
-            lane.pulls = snapshots.whole(pulls[lane.arm], "pulls", 0)
-            lane.total = snapshots.real(totals[lane.arm], "totals", 0, lane.pulls)
-        epochs = snapshots.items(record["epochs"], "epochs", instances)
-        for instance, epoch in zip(player._instances, epochs, strict=True):
-            instance.restore(epoch, remaining, player._lanes)
-        player._last = player._lanes[snapshots.whole(record["last_arm"], "last_arm", 0, arms - 1)]
-        player._next_sequence = snapshots.whole(record["next_sequence"], "next_sequence", 0, instances * (arms - 1))
-        player.late_rewards = snapshots.whole(record["late_rewards"], "late_rewards", 0)
-        player.dropped_rewards = snapshots.whole(record["dropped_rewards"], "dropped_rewards", 0)
-        player._book.restore(record["batches"], record["next_ticket"], remaining)
+        record = snapshots.unseal(data, "player", task)
+        player = cls(task, record["player"])
+        for lane, pulls, total in zip(player._lanes, record["pulls"], record["totals"], strict=True):
+            lane.remaining = lane.arm in record["remaining"]
+            lane.pulls, lane.total = pulls, total
+        for instance, epoch in zip(player._instances, record["epochs"], strict=True):
+            instance.restore(epoch)
+        player._last = player._lanes[record["last_arm"]]
+        player._next_sequence = record["next_sequence"]
+        player._due_ticket = record["due_ticket"]
+        player.late_rewards = record["late_rewards"]
+        player.dropped_rewards = record["dropped_rewards"]
+        player._book.restore(record["batches"], record["next_ticket"])
         for batch in player._book.by_ticket.values():
             if batch.left:
                 player._lanes[batch.arm].batch = batch
             elif player._windowed:
                 player._full.append(batch.ticket)
+        if player._due_ticket is not None:
+            player._full.append(player._due_ticket)
         player._refresh()
-        player._ask_for_test()
         return player
 
     # ---- how it works
@@ -273,6 +274,7 @@ class MedianPlayer:
     def _test_epochs(self) -> Sequence[Vote]:
         """The test of Algorithm 2, line 4, in every instance."""
         votes: list[Vote] = []
+        self._due_ticket = None
         remaining = [lane for lane in self._lanes if lane.remaining]
         for index, instance in enumerate(self._instances):
             if instance.complete(remaining):
@@ -301,8 +303,9 @@ class MedianPlayer:
 
     def _ask_for_test(self) -> None:
         """With a reward window observations come only as batches close: do not wait for the next one."""
-        if self._windowed and self._test_due():
-            self._full.append(self._book.issue_ticket())
+        if self._windowed and self._due_ticket is None and self._test_due():
+            self._due_ticket = self._book.issue_ticket()
+            self._full.append(self._due_ticket)
 
     def _open_batch(self, lane: Lane) -> None:
         """The next decisions of an arm: as many as it takes until an epoch of some instance has what it needs."""
@@ -328,8 +331,10 @@ class MedianPlayer:
             if batch is None:
                 raise _nothing_waits(arm, ticket)
             return batch
+        if not self._book.issued(ticket):
+            raise self._unknown_ticket(ticket)
         named = self._book.by_ticket.get(ticket)
-        if not self._book.issued(ticket) or named is not None:
+        if named is not None:
             raise self._unknown_ticket(ticket, named)
         if not self._windowed:  # the batch is gone because all its decisions were rewarded
             raise _nothing_waits(arm, ticket)

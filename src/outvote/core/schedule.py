@@ -13,7 +13,7 @@ from outvote.core.errors import InvalidTask
 
 def paper_log_eta(delta: float, active_players: float, instances: int = 1) -> float:
     """ln η of Algorithms 3 and 4, line 4: η = (δ/M)^(2/N_γ)."""
-    return 2.0 / active_players * math.log(delta / instances)
+    return 2.0 / active_players * (math.log(delta) - math.log(instances))
 
 
 def certified_log_eta(delta: float, players: int, arms: int, instances: int = 1) -> float:
@@ -22,8 +22,10 @@ def certified_log_eta(delta: float, players: int, arms: int, instances: int = 1)
     At the paper's epoch lengths a player is ever inaccurate with probability at most p = 2η²/(27K), so
     η = √(27·K·p/2) with (1 − p)^N = 1 − δ/M. It may exceed 1: it only sets how long epochs are.
     """
-    inaccurate = -math.expm1(math.log1p(-delta / instances) / players)
-    return 0.5 * math.log(27.0 * arms * inaccurate / 2.0)
+    log_inaccurate = math.log(delta) - math.log(instances) - math.log(players)  # the limit for small δ
+    if delta > 1e-300:
+        log_inaccurate = math.log(-math.expm1(math.log1p(-delta / instances) / players))
+    return 0.5 * (math.log(27.0 * arms / 2.0) + log_inaccurate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ A `Task` that exists is sound: everything that could be wrong with one is refuse
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-import math
+import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +24,8 @@ DEFAULT_INSTANCES = 8
 """Instances of `edme` where none are given: those of the paper's own experiment."""
 RULES = 1
 """The version of the rules by which participants judge a task."""
+MOST = 2**53
+"""Nothing is counted beyond what a floating-point number can count to."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -104,19 +108,26 @@ class Task:
         """Plain JSON types; `Task.from_json` is the inverse."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
+    def fingerprint(self) -> str:
+        """The same for equal tasks, on every machine; different for different ones."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Task:
         """Read what `to_json` wrote; unknown, missing and wrong fields are refused."""
         fields = set(cls.__dataclass_fields__)
         if not isinstance(data, Mapping) or set(data) != fields:
-            given = sorted(data) if isinstance(data, Mapping) else type(data).__name__
+            given = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
             raise InvalidTask(f"a task must have exactly the fields {sorted(fields)}, got {given}")
         values = dict(data)
         instances = values.pop("instances")
         players, names = values.pop("players"), values.pop("player_names")
+        for field, value in (("player_names", names), ("instances", instances)):
+            if not isinstance(value, list):
+                raise InvalidTask(f"{field} must be a list, got {_shown(value)}")
         if names and len(names) != players:
             raise InvalidTask(f"players must be the number of player_names, {len(names)}, got {players!r}")
-        if values["protocol"] == "dme" and isinstance(instances, list) and len(instances) == 1:
+        if values["protocol"] == "dme" and len(instances) == 1:
             return cls(players=names or players, active_players=instances[0], **values)
         return cls(players=names or players, instances=instances, **values)
 
@@ -138,11 +149,8 @@ class Task:
             raise InvalidTask(f"instances must be a number ≥ 1 or an increasing list of N_γ, got {list(instances)!r}")
         return values
 
-    def _active(self, field: str, value: float) -> float:
-        number = _number(field, value)
-        if not 0 < number <= self.players:
-            raise InvalidTask(f"{field} must be above 0 and at most players = {self.players}, got {value!r}")
-        return number
+    def _active(self, field: str, value: object) -> float:
+        return _number(field, value, most=self.players, allowed=f"above 0 and at most players = {self.players}")
 
     def _code_weights(self, weights: Sequence[float]) -> tuple[float, ...]:
         values = tuple(_positive("code_weights", weight) for weight in _sequence("code_weights", weights))
@@ -155,29 +163,30 @@ class Task:
         return values
 
 
-def _number(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidTask(f"{field} must be a finite number, got {value!r}")
-    return float(value)
+def _number(field: str, value: object, *, most: float, allowed: str, excluded: bool = False) -> float:
+    """A number above 0 and up to `most`, which itself may be excluded."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value <= most or (excluded and value == most):  # type: ignore[operator]
+        raise InvalidTask(f"{field} must be a number {allowed}, got {_shown(value)}")
+    return float(value)  # type: ignore[arg-type]  # a number, as was just checked
 
 
-def _open_unit(field: str, value: float) -> float:
-    number = _number(field, value)
-    if not 0 < number < 1:
-        raise InvalidTask(f"{field} must be above 0 and below 1, got {value!r}")
-    return number
+def _open_unit(field: str, value: object) -> float:
+    return _number(field, value, most=1.0, excluded=True, allowed="above 0 and below 1")
 
 
-def _positive(field: str, value: float) -> float:
-    number = _number(field, value)
-    if number <= 0:
-        raise InvalidTask(f"{field} must be above 0, got {value!r}")
-    return number
+def _positive(field: str, value: object) -> float:
+    return _number(field, value, most=sys.float_info.max, allowed="above 0")
+
+
+def _shown(value: object) -> str:
+    """A value that was received, cut to what fits on a line; some numbers are too long even to be written."""
+    return "a number too long to write" if isinstance(value, int) and value.bit_length() > 10_000 else repr(value)[:200]
 
 
 def _count(field: str, value: object, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidTask(f"{field} must be a whole number of at least {least}, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
+        raise InvalidTask(f"{field} must be a whole number of at least {least} and at most {MOST}, got {_shown(value)}")
     return value
 
 
@@ -211,13 +220,13 @@ def _unique(field: str, values: tuple[str, ...]) -> tuple[str, ...]:
 def _arms(arms: int | Sequence[str]) -> tuple[str, ...]:
     if isinstance(arms, int):
         return tuple(str(arm) for arm in range(_count("arms", arms, least=2)))
-    names = _unique("arms", tuple(_sequence("arms", arms)))
+    names = tuple(_sequence("arms", arms))
     for name in names:
         if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= 64:
             raise InvalidTask(f"an arm's name must be 1 to 64 printable characters, got {name!r}")
     if len(names) < 2:
         raise InvalidTask(f"arms must be at least 2, got {len(names)}")
-    return names
+    return _unique("arms", names)
 
 
 def _player_names(players: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from outvote.core import snapshots
-from outvote.core.errors import MalformedMessage, MalformedSnapshot, UnknownArm, UnknownPlayer
+from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.schedule import quorum_reached
 from outvote.core.task import Task
@@ -108,8 +108,7 @@ class VoteServer:
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state in plain JSON types."""
-        return {
-            **snapshots.header("server", self.task),
+        state = {
             "eliminated": list(self._eliminated),
             "votes": [[player, [sorted(arms) for arms in voted]] for player, voted in self._votes.items()],
             "streams": [
@@ -119,47 +118,26 @@ class VoteServer:
             "duplicates": self.duplicates,
             "refused": self.refused,
         }
+        return snapshots.seal("server", self.task, state)
 
     @classmethod
     def restore(cls, task: Task, data: Mapping[str, Any]) -> VoteServer:
         """The server that `snapshot` was taken of; a snapshot that is not whole is refused."""
-        record = snapshots.check_header(
-            data, "server", task, ("eliminated", "votes", "streams", "duplicates", "refused")
-        )
+        record = snapshots.unseal(data, "server", task)
         server = cls(task)
-        eliminated = snapshots.items(record["eliminated"], "eliminated")
-        snapshots.arm_set(sorted(eliminated), "eliminated", len(task.arms))
-        server._eliminated = list(eliminated)
-        if not server.remaining:
-            raise MalformedSnapshot(f"one arm must remain, got eliminated {eliminated!r}")
-        server.duplicates = snapshots.whole(record["duplicates"], "duplicates", 0)
-        server.refused = snapshots.whole(record["refused"], "refused", 0)
-        for item in snapshots.items(record["votes"], "votes"):
-            player, voted = snapshots.items(item, "a player's votes", 2)
-            server._restore_votes(snapshots.player_id(player), snapshots.items(voted, "votes", len(task.instances)))
-        for item in snapshots.items(record["streams"], "streams"):
-            server._restore_stream(*snapshots.items(item, "a stream", 4))
+        server._eliminated = list(record["eliminated"])
+        server.duplicates, server.refused = record["duplicates"], record["refused"]
+        for player, voted in record["votes"]:
+            server._votes[player] = [set(arms) for arms in voted]
+            for counts, arms in zip(server._counts, voted, strict=True):
+                for arm in arms:
+                    counts[arm] += 1
+        for player, incarnation, expected, held in record["streams"]:
+            stream = server._streams[player, incarnation] = Stream()
+            stream.expected = expected
+            stream.held = {sequence: Vote(arm, instance, sequence) for sequence, arm, instance in held}
         server._note_finished(server._votes)
         return server
-
-    def _restore_votes(self, player: PlayerId, voted: list[Any]) -> None:
-        arms = len(self.task.arms)
-        self._votes[player] = [set(snapshots.arm_set(arms_voted, "votes", arms)) for arms_voted in voted]
-        for counts, arms_voted in zip(self._counts, self._votes[player], strict=True):
-            for arm in arms_voted:
-                counts[arm] += 1
-
-    def _restore_stream(self, player: Any, incarnation: Any, expected: Any, held: Any) -> None:
-        if player not in self._votes or not isinstance(incarnation, str):
-            raise MalformedSnapshot(f"a stream must belong to a player of the votes, got {player!r} {incarnation!r}")
-        stream = Stream()
-        stream.expected = snapshots.whole(expected, "a stream's expected", 0, self._most_votes)
-        for item in snapshots.items(held, "a stream's held votes"):
-            sequence, arm, instance = (snapshots.whole(v, "a held vote", 0) for v in snapshots.items(item, "a vote", 3))
-            vote = Vote(arm, instance, sequence)
-            self._check_vote(vote)
-            stream.held[sequence] = vote
-        self._streams[player, incarnation] = stream
 
     # ---- how it works
 
@@ -194,6 +172,9 @@ class VoteServer:
         if not isinstance(vote, Vote):
             raise MalformedMessage(f"this server counts votes, got {vote!r}")
         self._check_vote(vote)
+        self._check_player(player)
+
+    def _check_player(self, player: PlayerId) -> None:
         if self.task.player_names:
             if player not in self.task.player_names:
                 raise UnknownPlayer(f"unknown player: got {player!r}, declared are {list(self.task.player_names)}")
@@ -204,13 +185,17 @@ class VoteServer:
             )
 
     def _check_vote(self, vote: Vote) -> None:
-        if not 0 <= vote.arm < len(self.task.arms):
+        if not _is_index(vote.arm, len(self.task.arms)):
             raise UnknownArm.of(vote.arm, len(self.task.arms))
-        if not 0 <= vote.instance < len(self.task.instances):
+        if not _is_index(vote.instance, len(self.task.instances)):
             raise MalformedMessage(
                 f"unknown instance: got {vote.instance!r}, allowed is 0 to {len(self.task.instances) - 1}"
             )
-        if not 0 <= vote.sequence < self._most_votes:
+        if not _is_index(vote.sequence, self._most_votes):
             raise MalformedMessage(
                 f"a player votes at most {self._most_votes} times, got a vote with sequence {vote.sequence!r}"
             )
+
+
+def _is_index(value: object, limit: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit

@@ -53,7 +53,7 @@ class Story:
         }
 
 
-def tell(*, protocol: str, edges: int, seed: int, progress: Callable[[int], None]) -> Story:
+def tell(*, protocol: str, edges: int, seed: int, progress: Callable[[float], None]) -> Story:
     """Run one simulated fleet to its end."""
     result = simulate(
         protocol=protocol,
@@ -63,6 +63,7 @@ def tell(*, protocol: str, edges: int, seed: int, progress: Callable[[int], None
         epsilon=EPSILON,
         delta=DELTA,
         horizon=EVENTS,
+        engine="step",  # the very objects that a real site runs
         trials=1,
         seed=seed,
         progress=progress,

@@ -1,6 +1,6 @@
 """Who is active: P(n) of the paper, as weights or as a recorded trace.
 
-An activity draws the players of one trial from the generator that it is given, and nothing else.
+An activity draws the players of one trial from the words of its generator, and from nothing else.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from outvote.core.errors import InvalidTask
+from outvote.simulation.arrays import Floats, Integers, Words
+from outvote.simulation.kernels.step import fill_draws, fill_uniforms
 
 BLOCK = 16_384
 """Draws that are prepared at once."""
@@ -37,8 +39,12 @@ class Activity(Protocol):
         """How many draws there are to be had."""
         ...
 
-    def blocks(self, draws: int, rng: np.random.Generator) -> Iterator[list[int]]:
-        """The active player of each of the first `draws` draws, in blocks."""
+    def describe(self) -> list[Any]:
+        """What decides who is active, in plain JSON types."""
+        ...
+
+    def draws(self, state: Words, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
+        """The active player of each draw and the uniform number of its reward, in blocks."""
         ...
 
 
@@ -60,17 +66,46 @@ class Weighted:
     def longest_horizon(self) -> float:
         return math.inf
 
-    def blocks(self, draws: int, rng: np.random.Generator) -> Iterator[list[int]]:
-        cumulative = np.cumsum(np.asarray(self.weights))
-        cumulative /= cumulative[-1]
-        uniform = len(set(self.weights)) == 1
-        for start in range(0, draws, BLOCK):
-            size = min(BLOCK, draws - start)
-            if uniform:
-                chosen = rng.integers(0, self.players, size)
-            else:  # the first player whose cumulative share lies above the uniform number: weight 0 is never chosen
-                chosen = np.searchsorted(cumulative, rng.random(size), side="right")
-            yield chosen.tolist()
+    def describe(self) -> list[Any]:
+        return [self.name, *self.weights]
+
+    def draws(self, state: Words, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
+        keep, alias = self.alias_table()
+        for start in range(0, horizon, BLOCK):
+            size = min(BLOCK, horizon - start)
+            players, uniforms = np.empty(size, np.int64), np.empty(size)
+            fill_draws(state, keep, alias, players, uniforms)
+            yield players.tolist(), uniforms.tolist()
+
+    def shares(self) -> Floats:
+        """P(n)."""
+        weights = np.array(self.weights)
+        return weights / math.fsum(self.weights)
+
+    def groups(self) -> tuple[Integers, Floats]:
+        """Runs of equally likely players: where each ends, and its share of what the runs before it leave."""
+        ends = [n for n in range(1, self.players) if self.weights[n] != self.weights[n - 1]] + [self.players]
+        starts = [0, *ends[:-1]]
+        sizes = np.array([self.weights[start] * (end - start) for start, end in zip(starts, ends, strict=True)])
+        left = np.cumsum(sizes[::-1])[::-1]
+        return np.array(ends), np.divide(sizes, left, out=np.zeros(len(sizes)), where=left > 0)
+
+    def alias_table(self) -> tuple[Floats, Integers]:
+        """Walker's table: column n is player n's up to `keep[n]` of its width, and `alias[n]`'s beyond."""
+        scaled = (self.shares() * self.players).tolist()
+        keep, alias = np.ones(self.players), np.arange(self.players)
+        small = [n for n, share in enumerate(scaled) if share < 1]
+        large = [n for n, share in enumerate(scaled) if share >= 1]
+        while small and large:
+            poor, rich = small.pop(), large[-1]
+            keep[poor], alias[poor] = scaled[poor], rich
+            scaled[rich] -= 1 - scaled[poor]
+            if scaled[rich] < 1:
+                small.append(large.pop())
+        for n in small:  # by rounding only, but a player that never wakes must stay asleep
+            if self.weights[n] == 0:
+                keep[n], alias[n] = 0.0, int(np.argmax(self.weights))
+        return keep, alias
 
 
 @dataclass(frozen=True)
@@ -88,13 +123,22 @@ class Trace:
     def longest_horizon(self) -> float:
         return self.length
 
-    def blocks(self, draws: int, rng: np.random.Generator) -> Iterator[list[int]]:
+    def describe(self) -> list[Any]:
+        return [self.name, str(self.path), self.length]
+
+    def draws(self, state: Words, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         with self.path.open(encoding="utf-8") as lines:
             numbers = (int(line) for line in lines if not line.isspace())
-            while draws > 0:
-                block = list(islice(numbers, min(BLOCK, draws)))
-                draws -= len(block)
-                yield block
+            for start in range(0, horizon, BLOCK):
+                block = list(islice(numbers, min(BLOCK, horizon - start)))
+                if len(block) < min(BLOCK, horizon - start):
+                    raise InvalidTask(
+                        f"the trace {self.path} had {self.length} draws when it was checked and has fewer now, "
+                        f"got {start + len(block)}: leave it alone while it is used"
+                    )
+                uniforms = np.empty(len(block))
+                fill_uniforms(state, uniforms)
+                yield block, uniforms.tolist()
 
 
 def uniform(players: int) -> Weighted:
@@ -116,6 +160,8 @@ def weighted(weights: Sequence[float]) -> Weighted:
             raise InvalidTask(f"an activity weight must be a number of at least 0, got {weight!r}")
     if not sum(weights) > 0:
         raise InvalidTask(f"activity weights must not all be 0, got {list(weights)!r}")
+    if not math.isfinite(sum(weights)):
+        raise InvalidTask(f"activity weights must have a finite sum, got {list(weights)!r}")
     return Weighted("weights", tuple(float(weight) for weight in weights), len(weights))
 
 
@@ -128,7 +174,7 @@ def trace(path: Path, players: int) -> Trace:
                 text = line.strip()
                 if not text:
                     continue
-                if not (text.isascii() and text.isdigit()) or int(text) >= players:
+                if not (text.isascii() and text.isdigit()) or len(text) > 15 or int(text) >= players:
                     raise InvalidTask(
                         f"line {number} of {path} names an unknown player: got {text[:40]!r}, "
                         f"allowed is a whole number from 0 to {players - 1}"
@@ -154,6 +200,7 @@ def with_dead_players(activity: Activity, dead: int) -> Activity:
     if not 0 <= dead < activity.players:
         raise InvalidTask(f"dead must be from 0 to players - 1 = {activity.players - 1}, got {dead!r}")
     weights = activity.weights[: activity.players - dead] + (0.0,) * dead
+    weighted(weights)  # refuses a fleet in which nobody is left
     return Weighted(activity.name, weights, activity.active_players)
 
 
@@ -166,7 +213,7 @@ def read_activity(activity: str | Sequence[float] | Path, players: int) -> Activ
             return eighty_twenty(players)
         if "," in activity:
             activity = _weights(activity)
-        elif not Path(activity).exists():
+        elif not _exists(activity):
             raise InvalidTask(
                 f"activity must be 'uniform', '80-20', weights like 3,1,1 or the path of a trace file, got {activity!r}"
             )
@@ -177,6 +224,13 @@ def read_activity(activity: str | Sequence[float] | Path, players: int) -> Activ
     if len(activity) != players:
         raise InvalidTask(f"activity must have one weight for each of the {players} players, got {len(activity)}")
     return weighted(activity)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def _weights(text: str) -> list[float]:

@@ -162,4 +162,5 @@ def _shift(mean: float, shift: float) -> float:
     """Move a mean by `shift` on the logit scale; 0 and 1 stay."""
     if mean in (0.0, 1.0):
         return mean
-    return 1.0 / (1.0 + math.exp(-(math.log(mean / (1.0 - mean)) + shift)))
+    logit = math.log(mean) - math.log1p(-mean) + shift
+    return 1.0 / (1.0 + math.exp(-logit)) if logit > -700.0 else math.exp(logit)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from outvote.core import protocols
-from outvote.core.codes import fixed_width
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 from outvote.simulation.baselines import LocalMedianPlayer, Ucb1Player
+from outvote.simulation.trials import Costs, unlimited_costs
 
 BASELINES = {
     "me-local": "Median Elimination on each player, no communication",
@@ -37,17 +36,6 @@ class Participant(Protocol):
     def status(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """Payload bits and messages of one trial."""
-
-    up_bits: int
-    down_bits: int
-    instance_bits: int
-    up_messages: int
-    down_messages: int
-
-
 class Fleet:
     """The common part: nobody sends anything, and a fleet is finished when enough members are."""
 
@@ -58,7 +46,7 @@ class Fleet:
         self.announced: list[Elimination] = []
         """What the server has sent so far; each player takes it over at its next draw (Algorithm 1)."""
         self.eliminations: list[tuple[int, int]] = []
-        """(arm, draw), in order."""
+        """(arm, draw), in order; of players on their own the first to eliminate an arm."""
         self._enough = enough
 
     def by_draw(self, players: int) -> list[Participant]:
@@ -67,7 +55,8 @@ class Fleet:
 
     def handle(self, player: int, votes: Sequence[Vote], draw: int) -> None:
         """A member has voted; alone, it has already obeyed itself."""
-        self.eliminations += [(vote.arm, draw) for vote in votes]
+        fallen = {arm for arm, _ in self.eliminations}
+        self.eliminations += [(vote.arm, draw) for vote in votes if vote.arm not in fallen]
 
     def finished(self) -> bool:
         return sum(len(member.candidates()) <= 1 for member in self.members) >= self._enough
@@ -77,7 +66,7 @@ class Fleet:
         return [member.remaining for member in self.members]
 
     def costs(self, draws: int) -> Costs:
-        return Costs(0, 0, 0, 0, 0)
+        return Costs()
 
 
 class VotingFleet(Fleet):
@@ -110,25 +99,22 @@ class VotingFleet(Fleet):
 
 
 class UnlimitedFleet(Fleet):
-    """One player that sees every event: each draw is told to the N − 1 others, N·T·⌈log₂K⌉ bits as the paper counts."""
+    """One player that sees every event."""
 
-    def __init__(self, member: Participant, *, players: int, arms: int) -> None:
+    def __init__(self, member: Participant, task: Task) -> None:
         super().__init__([member], 1)
-        self._players = players
-        self._bits = fixed_width(arms)
+        self._task = task
 
     def costs(self, draws: int) -> Costs:
-        down = draws * (self._players - 1)
-        return Costs(draws * self._bits, down * self._bits, 0, draws, down)
+        return unlimited_costs(players=self._task.players, arms=len(self._task.arms), draws=draws)
 
 
 def make_fleet(protocol: str, task: Task, active_players: float) -> Fleet:
     """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it."""
-    arms = len(task.arms)
     if protocol == "me-local":
         return Fleet([LocalMedianPlayer(task, player) for player in range(task.players)], active_players)
     if protocol == "me-unlimited":
-        return UnlimitedFleet(LocalMedianPlayer(task, 0), players=task.players, arms=arms)
+        return UnlimitedFleet(LocalMedianPlayer(task, 0), task)
     if protocol == "ucb-unlimited":
-        return UnlimitedFleet(Ucb1Player(arms), players=task.players, arms=arms)
+        return UnlimitedFleet(Ucb1Player(len(task.arms)), task)
     return VotingFleet(task)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.simulation.settings import Settings
-from outvote.simulation.stepwise import Trial
+from outvote.simulation.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,6 @@ class Result:
     correct: float
     safe: float
     best: float
-    tied: float
     per_trial: PerTrial
     seconds: float
 
@@ -111,6 +110,20 @@ class Result:
         if not per_trial:
             del record["per_trial"]
         return record  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Result:
+        """The inverse of `to_json(per_trial=True)`."""
+        parts: dict[str, Any] = {
+            "regret": Band(**data["regret"]),
+            "bits": Bits(**data["bits"]),
+            "messages": Messages(**data["messages"]),
+            "eliminations": [ArmEliminated(**each) for each in data["eliminations"]],
+            "per_trial": PerTrial(**data["per_trial"]),
+        }
+        for name in ("first_elimination", "finished", "all_finished", "solved"):
+            parts[name] = Moment(**data[name])
+        return cls(**{**data, **parts})
 
 
 def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Result:
@@ -154,7 +167,6 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
         correct=_mean([trial.correct for trial in trials]),
         safe=_mean([trial.safe for trial in trials]),
         best=_mean([trial.best for trial in trials]),
-        tied=_mean([trial.tied for trial in trials]),
         per_trial=PerTrial(
             regret=[trial.regret[-1] for trial in trials],
             bits=bits,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from outvote.simulation.environments import RewardLaw
-from outvote.simulation.results import Result, summarise
+from outvote.simulation.executors import open_executor
+from outvote.simulation.results import Result
 from outvote.simulation.settings import Settings, read_settings
-from outvote.simulation.stepwise import run_trial
+from outvote.simulation.sweep import sweep
 
 
 def simulate(
@@ -37,7 +35,8 @@ def simulate(
     seed: int = 0,
     grid: int = 200,
     engine: str = "auto",
-    progress: Callable[[int], None] | None = None,
+    workers: int = 1,
+    progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Run a protocol or a baseline on simulated players and say what it cost.
 
@@ -45,44 +44,43 @@ def simulate(
     others. `activity`: "uniform", "80-20", a list of weights, or the path of a trace; the last `dead` players never
     wake. `active_players` is N_γ (default: what the activity implies); `edme` takes `instances` instead. `rewards`:
     "bernoulli", "beta:CONCENTRATION" or a function (mean, uniform) -> reward. `spread` gives each player means of its
-    own, `drift_to` moves them. The same seed gives the same result. `progress` is told how many draws were made
-    since it was last called.
+    own, `drift_to` moves them. The same seed gives the same result, whatever the number of `workers`. `engine`: "jump"
+    skips what it can compute, "compiled" and "step" go draw by draw, "auto" takes the fastest that is exact. `progress`
+    is told of trials as they are done.
     """
-    return run(
-        read_settings(
-            protocol=protocol,
-            problem=problem,
-            means=means,
-            arms=arms,
-            players=players,
-            activity=activity,
-            dead=dead,
-            active_players=active_players,
-            instances=instances,
-            epsilon=epsilon,
-            delta=delta,
-            quorum=quorum,
-            code=code,
-            rewards=rewards,
-            spread=spread,
-            drift_to=drift_to,
-            horizon=horizon,
-            trials=trials,
-            seed=seed,
-            grid=grid,
-            engine=engine,
-        ),
-        progress,
+    settings = read_settings(
+        protocol=protocol,
+        problem=problem,
+        means=means,
+        arms=arms,
+        players=players,
+        activity=activity,
+        dead=dead,
+        active_players=active_players,
+        instances=instances,
+        epsilon=epsilon,
+        delta=delta,
+        quorum=quorum,
+        code=code,
+        rewards=rewards,
+        spread=spread,
+        drift_to=drift_to,
+        horizon=horizon,
+        trials=trials,
+        seed=seed,
+        grid=grid,
+        engine=engine,
     )
+    return run(settings, workers=workers, progress=progress)
 
 
-def run(settings: Settings, progress: Callable[[int], None] | None = None) -> Result:
-    """Run checked settings. Each trial has its own seed, so results do not depend on who runs which trial."""
-    seeds = np.random.SeedSequence(settings.seed).spawn(settings.trials)
-    start = time.perf_counter()
-    trials = [run_trial(settings, seed, progress or _silent) for seed in seeds]
-    return summarise(settings, trials, time.perf_counter() - start)
-
-
-def _silent(draws: int) -> None:
-    """Nobody is watching."""
+def run(
+    settings: Settings,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Result:
+    """Run checked settings on `workers` processes (all cores), or on the Dask cluster at an address."""
+    with open_executor(workers=workers, dask=dask) as executor:
+        return sweep([settings], executor=executor, progress=progress)[0]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from outvote.core.errors import InvalidTask, one_of
 from outvote.core.ledger import bits_bound
 from outvote.core.task import PROTOCOLS, Task
-from outvote.simulation.activity import Activity, read_activity, with_dead_players
+from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
 from outvote.simulation.fleets import BASELINES
 
-ENGINES = ("auto", "step")
+ENGINES = ("auto", "jump", "compiled", "step")
+WORTH_JUMPING = 1.0
+"""Draws per player and grid interval below which there is nothing to skip."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Settings:
     seed: int
     grid: int
     engine: str
+    """jump, compiled or step: never auto."""
 
     def bits_bound(self) -> int:
         """The most bits that this protocol sends: Lemma 2 or Theorem 4; the baselines' own count."""
@@ -38,6 +42,26 @@ class Settings:
         if self.protocol == "me-local":
             return 0
         return self.task.players * self.horizon * (len(self.task.arms) - 1).bit_length()
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that decides the outcome, in plain JSON types."""
+        environment = self.environment
+        law = environment.law
+        return {
+            "protocol": self.protocol,
+            "task": self.task.to_json(),
+            "means": list(environment.means),
+            "law": repr(law) if isinstance(law, BetaLaw) else getattr(law, "__qualname__", repr(law)),
+            "spread": environment.spread,
+            "drift_to": None if environment.drift_to is None else list(environment.drift_to),
+            "activity": self.activity.describe(),
+            "active_players": self.active_players,
+            "horizon": self.horizon,
+            "trials": self.trials,
+            "seed": self.seed,
+            "grid": self.grid,
+            "engine": self.engine,
+        }
 
     def grid_points(self) -> list[int]:
         """Draws at which regret is recorded: evenly spread, the last is the horizon."""
@@ -103,7 +127,7 @@ def read_settings(
     draws = _count("horizon", horizon, 1)
     if draws > law.longest_horizon():
         raise InvalidTask(f"the trace has {law.longest_horizon()} draws, got a horizon of {draws}: ask for fewer")
-    return Settings(
+    settings = Settings(
         protocol=protocol,
         task=task,
         environment=environment,
@@ -113,8 +137,40 @@ def read_settings(
         trials=_count("trials", trials, 1),
         seed=_count("seed", seed, 0),
         grid=_count("grid", grid, 1),
-        engine="step",
+        engine=engine,
     )
+    return replace(settings, engine=_engine(settings))
+
+
+def _engine(settings: Settings) -> str:
+    """The engine to use: the one asked for where it applies, else the fastest that is exact for these settings."""
+    why_not = _why_no_kernel(settings)
+    asked = settings.engine
+    if asked in ("jump", "compiled") and why_not:
+        raise InvalidTask(f"engine {asked!r} cannot run {why_not}: use 'step' or 'auto'")
+    if asked == "compiled" and settings.protocol == "ucb-unlimited":
+        raise InvalidTask("engine 'compiled' has no 'ucb-unlimited': use 'jump', 'step' or 'auto'")
+    if asked != "auto":
+        return asked
+    if why_not:
+        return "step"
+    alone = settings.protocol in ("me-unlimited", "ucb-unlimited")
+    draws_each = settings.horizon / (len(settings.grid_points()) * settings.task.players)
+    return "jump" if alone or draws_each >= WORTH_JUMPING else "compiled"
+
+
+def _why_no_kernel(settings: Settings) -> str | None:
+    """What the compiled engines cannot do."""
+    environment = settings.environment
+    if environment.law is not bernoulli:
+        return "rewards other than Bernoulli"
+    if environment.spread:
+        return "means that differ by site"
+    if environment.drift_to is not None:
+        return "means that drift"
+    if not isinstance(settings.activity, Weighted):
+        return "a trace"
+    return None
 
 
 def _means(problem: float | None, means: Sequence[float] | None) -> tuple[float, ...]:

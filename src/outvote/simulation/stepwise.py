@@ -6,43 +6,22 @@ Draw a player, deliver what waits for it, let it decide, give it its reward, car
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from outvote.simulation.environments import best_arms, good_arms, puller
-from outvote.simulation.fleets import Costs, make_fleet
+from outvote.simulation.fleets import make_fleet
+from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.moments import Moments
 from outvote.simulation.settings import Settings
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What one trial came to."""
-
-    regret: list[float]
-    """At each grid point."""
-    costs: Costs
-    eliminations: list[tuple[int, int]]
-    """(arm, draw), in order."""
-    finished: int | None
-    all_finished: int | None
-    solved: int | None
-    correct: bool
-    safe: bool
-    best: bool
-    tied: bool
-
-    @property
-    def first_elimination(self) -> int | None:
-        return self.eliminations[0][1] if self.eliminations else None
+from outvote.simulation.trials import Trial
 
 
 def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callable[[int], None]) -> Trial:
     """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
     task, horizon = settings.task, settings.horizon
-    world = settings.environment.start(players=task.players, horizon=horizon, rng=_generator(seed, 0))
+    world = settings.environment.start(players=task.players, horizon=horizon, rng=_world_generator(seed))
     fleet = make_fleet(settings.protocol, task, settings.active_players)
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
@@ -80,7 +59,6 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
         advance(advance_by)
 
     remaining = [set(arms) for arms in fleet.remaining_sets()]
-    unfinished = {member.status for member in fleet.members} - {"finished"}
     return Trial(
         regret=curve,
         costs=fleet.costs(horizon),
@@ -91,7 +69,6 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
         correct=all(arms <= goods for arms, goods in zip(remaining, good, strict=True)),
         safe=all(arms & goods for arms, goods in zip(remaining, good, strict=True)),
         best=all(len(arms) == 1 and arms <= bests for arms, bests in zip(remaining, best, strict=True)),
-        tied=moments.finished is None and unfinished == {"tied"},
     )
 
 
@@ -102,11 +79,10 @@ def _for_members(by_player: list[frozenset[int]], shared: bool) -> list[frozense
 
 def trial_draws(settings: Settings, seed: np.random.SeedSequence) -> Iterator[tuple[int, float]]:
     """The active player and the uniform number of its reward, draw after draw: the same for every protocol."""
-    rewards = _generator(seed, 2)
-    for players in settings.activity.blocks(settings.horizon, _generator(seed, 1)):
-        yield from zip(players, rewards.random(len(players)).tolist(), strict=True)
+    for players, uniforms in settings.activity.draws(trial_state(seed), settings.horizon):
+        yield from zip(players, uniforms, strict=True)
 
 
-def _generator(seed: np.random.SeedSequence, purpose: int) -> np.random.Generator:
-    """One generator for each purpose. (`seed.spawn` would give others when asked again.)"""
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, purpose)))
+def _world_generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """What is random about the world before its first draw. (`seed.spawn` would give another when asked again.)"""
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0)))

@@ -1,0 +1,62 @@
+"""`outvote paper`: run the study, then write figures, curves, claims and the report into one folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Executor
+from pathlib import Path
+
+from outvote.core.errors import InvalidTask
+from outvote.paper import figures, report
+from outvote.paper.claims import judge_all
+from outvote.paper.study import Study
+from outvote.paper.verdicts import Claim
+from outvote.simulation.sweep import sweep
+
+CELLS = "cells"
+"""The folder of finished cells, from which an interrupted run goes on."""
+
+
+def prepare(folder: Path, *, resume: bool) -> None:
+    """Make the folder ready for writing, or say at once why it cannot be."""
+    try:
+        store = folder / CELLS
+        store.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            for cell in store.glob("*.json"):
+                cell.unlink()
+        probe = folder / ".writable"
+        probe.write_text("", encoding="utf-8")
+        probe.unlink()
+    except OSError as error:
+        raise InvalidTask(f"the folder {str(folder)!r} cannot be written: {error.strerror}; name another") from None
+
+
+def build(
+    study: Study,
+    folder: Path,
+    *,
+    executor: Executor | None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Claim]:
+    """Run what is missing and write everything; returns the claims (none where only some figures were chosen)."""
+    cells = study.cells()
+    results = dict(
+        zip(cells, sweep(list(cells.values()), executor=executor, store=folder / CELLS, progress=progress), strict=True)
+    )
+    panels = figures.panels(study, results)
+    # Drawing is plain Python: on a pool of processes the panels are drawn side by side.
+    drawn = [executor.submit(figures.draw, panel, folder) for panel in panels] if executor else []
+    for panel in panels:
+        figures.write_csv(panel, folder)
+        if not executor:
+            figures.draw(panel, folder)
+    claims = judge_all(study, results) if study.whole else []
+    if claims:
+        text = json.dumps([claim.to_json() for claim in claims], ensure_ascii=False, indent=1, allow_nan=False)
+        (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
+    for future in drawn:
+        future.result()
+    report.write(folder / "report.html", study, panels, claims, folder)
+    return claims

@@ -1,0 +1,178 @@
+"""From settings to the arrays that kernels take, and from what they return to trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outvote.core.codes import Codebook
+from outvote.core.schedule import Schedule
+from outvote.simulation.activity import Weighted
+from outvote.simulation.arrays import Floats, Integers, IntegerTable
+from outvote.simulation.environments import best_arms, good_arms
+from outvote.simulation.kernels.generator import trial_state
+from outvote.simulation.kernels.jump import jump_trials
+from outvote.simulation.kernels.local import local_trials
+from outvote.simulation.kernels.step import step_trials
+from outvote.simulation.kernels.ucb import ucb_trials
+from outvote.simulation.settings import Settings
+from outvote.simulation.trials import Costs, Trial, unlimited_costs
+
+MOST_PULLS = 1 << 45
+"""Epochs that need more are never reached; the cap keeps products of pulls and arms within 64 bits."""
+EPOCHS = 96
+
+
+def run_step(settings: Settings, seeds: Sequence[np.random.SeedSequence], inputs: Inputs | None = None) -> list[Trial]:
+    """The step kernel: `dme`, `edme`, `me-local`, `me-unlimited`. `inputs` replaces what the settings say."""
+    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(seeds))
+    keep, alias = _activity(settings).alias_table()
+    local = settings.protocol not in ("dme", "edme")
+    members = 1 if settings.protocol == "me-unlimited" else settings.task.players
+    step_trials(
+        _states(seeds), keep, alias, inputs.means, inputs.good, inputs.needed, inputs.quorums, inputs.enough, members,
+        local, inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends, outputs.judged,
+    )  # fmt: skip
+    return outputs.trials(settings)
+
+
+def run_jump(settings: Settings, seeds: Sequence[np.random.SeedSequence], inputs: Inputs | None = None) -> list[Trial]:
+    """The engines that skip: all protocols and baselines. `inputs` replaces what the settings say."""
+    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(seeds))
+    states = _states(seeds)
+    if settings.protocol == "ucb-unlimited":
+        ucb_trials(states, inputs.means, inputs.grid, outputs.regret)
+        outputs.ends[:, 2] = 1 if inputs.good.all() else -1
+        outputs.judged[:] = (inputs.good.all(), True, False)
+    elif settings.protocol in ("dme", "edme"):
+        activity = _activity(settings)
+        ends, shares = activity.groups()
+        jump_trials(
+            states, activity.shares(), ends, shares, inputs.means, inputs.good, inputs.needed, inputs.quorums,
+            inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends,
+        )  # fmt: skip
+    else:
+        ends, shares = _activity(settings).groups()
+        if settings.protocol == "me-unlimited":
+            ends, shares = np.array([1]), np.array([1.0])
+        local_trials(
+            states, ends, shares, inputs.means, inputs.good, inputs.needed[0], inputs.enough,
+            inputs.grid, outputs.regret, outputs.eliminations, outputs.ends, outputs.judged,
+        )  # fmt: skip
+    return outputs.trials(settings)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What kernels need to know of a setting."""
+
+    means: Floats
+    good: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    needed: IntegerTable
+    quorums: Floats
+    enough: float
+    grid: Integers
+
+    @classmethod
+    def of(cls, settings: Settings) -> Inputs:
+        task, means = settings.task, settings.environment.means
+        voting = settings.protocol in ("dme", "edme")
+        alone = (Schedule(len(means), task.epsilon, math.log(task.delta)),)
+        good = good_arms(means, task.epsilon)
+        return cls(
+            means=np.array(means),
+            good=np.array([arm in good for arm in range(len(means))]),
+            needed=np.array([_pulls(schedule) for schedule in (task.schedules() if voting else alone)]),
+            quorums=np.array(task.instances if voting else (1.0,)),
+            enough=1.0 if settings.protocol == "me-unlimited" else float(settings.active_players),
+            grid=np.array(settings.grid_points()),
+        )
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Arrays for kernels to fill, one row a trial."""
+
+    regret: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+    votes: np.ndarray[tuple[int, int, int], np.dtype[np.int64]]
+    eliminations: np.ndarray[tuple[int, int, int], np.dtype[np.int64]]
+    ends: IntegerTable
+    judged: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+
+    @classmethod
+    def of(cls, settings: Settings, trials: int) -> Outputs:
+        arms = len(settings.environment.means)
+        instances = len(settings.task.instances) if settings.protocol == "edme" else 1
+        return cls(
+            regret=np.zeros((trials, len(settings.grid_points()))),
+            votes=np.zeros((trials, instances, arms), np.int64),
+            eliminations=np.full((trials, arms, 2), -1, np.int64),
+            ends=np.full((trials, 3), -1, np.int64),
+            judged=np.zeros((trials, 3), np.bool_),
+        )
+
+    def trials(self, settings: Settings) -> list[Trial]:
+        voting = settings.protocol in ("dme", "edme")
+        codebook = Codebook(settings.task)
+        found: list[Trial] = []
+        for regret, votes, eliminations, ends, own in zip(
+            self.regret.tolist(), self.votes, self.eliminations.tolist(), self.ends.tolist(), self.judged.tolist(),
+            strict=True,
+        ):  # fmt: skip
+            fallen = [(arm, draw) for arm, draw in eliminations if arm >= 0]
+            judged = tuple(own)
+            if voting:
+                costs = _voting_costs(settings, codebook, votes, fallen)
+                judged = _judge(settings, {arm for arm, _ in fallen})
+            elif settings.protocol == "me-local":
+                costs = Costs()
+            else:
+                costs = unlimited_costs(
+                    players=settings.task.players, arms=len(settings.task.arms), draws=settings.horizon
+                )
+            finished, all_finished, solved = (end if end >= 0 else None for end in ends)
+            found.append(Trial(regret, costs, fallen, finished, all_finished, solved, *judged))
+        return found
+
+
+def _voting_costs(
+    settings: Settings, codebook: Codebook, votes: np.ndarray[tuple[int, int], np.dtype[np.int64]],
+    fallen: list[tuple[int, int]],
+) -> Costs:  # fmt: skip
+    """What the ledger of `outvote.core` would have counted."""
+    words = codebook.arm_words
+    cast = int(votes.sum())
+    instance_bits = cast * codebook.instance_bits
+    arm_bits = sum(int(count) * len(word) for count, word in zip(votes.sum(axis=0), words, strict=True))
+    players = settings.task.players
+    return Costs(
+        up_bits=arm_bits + instance_bits,
+        down_bits=players * sum(len(words[arm]) for arm, _ in fallen),
+        instance_bits=instance_bits,
+        up_messages=cast,
+        down_messages=players * len(fallen),
+    )
+
+
+def _judge(settings: Settings, fallen: set[int]) -> tuple[bool, bool, bool]:
+    """All good, some good, only the best: of what remains to a fleet that shares it."""
+    means = settings.environment.means
+    remaining = set(range(len(means))) - fallen
+    good = good_arms(means, settings.task.epsilon)
+    return remaining <= good, bool(remaining & good), len(remaining) == 1 and remaining <= best_arms(means)
+
+
+def _pulls(schedule: Schedule) -> list[int]:
+    return [min(schedule.pulls(epoch), MOST_PULLS) for epoch in range(1, EPOCHS + 1)]
+
+
+def _states(seeds: Sequence[np.random.SeedSequence]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
+    return np.array([trial_state(seed) for seed in seeds])
+
+
+def _activity(settings: Settings) -> Weighted:
+    assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
+    return settings.activity

@@ -1,0 +1,132 @@
+"""Grids of settings through one executor: resumable, and the same results whoever runs them.
+
+The trials of a setting are cut into chunks; each trial has its own seed, so chunks may run anywhere in any order. What
+is finished is stored, one file for each setting, and not run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from pathlib import Path
+
+from outvote.simulation import engines
+from outvote.simulation.results import Result, summarise
+from outvote.simulation.settings import Settings
+from outvote.simulation.trials import Trial
+
+CHUNKS_PER_SETTING = 8
+"""Enough to keep a few workers busy, few enough to be worth sending."""
+
+
+def sweep(
+    cells: Sequence[Settings],
+    *,
+    executor: Executor | None = None,
+    store: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[Result]:
+    """Run every setting and return their results in the same order; `progress` is told of trials as they are done.
+
+    Without an executor everything runs here, and `progress` hears of parts of trials too. With a `store` (a folder)
+    each finished setting is written there, and what is there already is not run again.
+    """
+    advance = progress or _silent
+    found = [stored(cell, store) for cell in cells]
+    for result in found:
+        if result is not None:
+            advance(result.trials)
+    todo = [index for index, result in enumerate(found) if result is None]
+    _load_kernels([cells[index] for index in todo])
+    for index in todo:
+        if executor is None:
+            cell = cells[index]
+            trials, seconds = run_chunk(cell, 0, cell.trials, _in_trials(advance, cell.horizon))
+            found[index] = summarise(cell, trials, seconds)
+            keep(cell, found[index], store)
+    if executor is not None:
+        for index, result in _spread([(index, cells[index]) for index in todo], executor, advance):
+            found[index] = result
+            keep(cells[index], result, store)
+    return [result for result in found if result is not None]
+
+
+def _spread(
+    cells: Sequence[tuple[int, Settings]], executor: Executor, advance: Callable[[float], None]
+) -> Iterator[tuple[int, Result]]:
+    """Hand out chunks of trials, and give back settings as they become complete."""
+    futures: dict[Future[tuple[list[Trial], float]], tuple[int, Settings, int]] = {}
+    for index, cell in cells:
+        for start, stop in chunks(cell.trials):
+            futures[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
+    pieces: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
+    seconds = {index: 0.0 for index, _ in cells}
+    for future in as_completed(futures):
+        index, cell, start = futures.pop(future)
+        trials, took = future.result()
+        pieces[index][start] = trials
+        seconds[index] += took
+        advance(len(trials))
+        if sum(map(len, pieces[index].values())) == cell.trials:
+            ordered = [trial for _, piece in sorted(pieces.pop(index).items()) for trial in piece]
+            yield index, summarise(cell, ordered, seconds[index])
+
+
+def run_chunk(
+    cell: Settings, start: int, stop: int, advance: Callable[[int], None] | None = None
+) -> tuple[list[Trial], float]:
+    """Some trials of a setting, and how long they took. Runs in whatever process the executor has."""
+    engines.warm_up(cell)
+    begin = time.perf_counter()
+    trials = engines.run_trials(cell, range(start, stop), advance or _silent)
+    return trials, time.perf_counter() - begin
+
+
+def chunks(trials: int) -> list[tuple[int, int]]:
+    """Trials cut into a few runs of about equal length."""
+    count = min(trials, CHUNKS_PER_SETTING)
+    edges = [trials * i // count for i in range(count + 1)]
+    return list(itertools.pairwise(edges))
+
+
+def cell_name(cell: Settings) -> str:
+    """The same for the same settings, in every process and on every day."""
+    return hashlib.sha256(json.dumps(cell.describe(), sort_keys=True).encode()).hexdigest()[:20]
+
+
+def stored(cell: Settings, store: Path | None) -> Result | None:
+    """The result of a setting that was finished before, if it is there and whole."""
+    if store is None:
+        return None
+    try:
+        return Result.from_json(json.loads((store / f"{cell_name(cell)}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
+    """Write a finished setting; the file appears whole or not at all."""
+    if store is None or result is None:
+        return
+    path = store / f"{cell_name(cell)}.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(result.to_json(per_trial=True)), encoding="utf-8")
+    part.replace(path)
+
+
+def _load_kernels(cells: Sequence[Settings]) -> None:
+    """Before workers are forked: they then start with the kernels loaded."""
+    for cell in {(cell.protocol, cell.engine): cell for cell in cells}.values():
+        engines.warm_up(cell)
+
+
+def _in_trials(advance: Callable[[float], None], horizon: int) -> Callable[[int], None]:
+    return lambda draws: advance(draws / horizon)
+
+
+def _silent(done: float) -> None:
+    """Nobody is watching."""

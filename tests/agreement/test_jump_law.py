@@ -1,0 +1,202 @@
+"""The engines that skip against those that do not: equal in law.
+
+Two-sample tests on regret at grid points, first elimination, the three ends, bits, and what remains. A test here raises
+an alarm at p < `ALARM` = 1e-4 / 3000; fewer than 3000 comparisons are made, so the whole file gives a false alarm with
+probability below 1e-4. Seeds are fixed. `test_power` shows what differences the tests see.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from outvote.simulation.compiled import Inputs, run_jump, run_step
+from outvote.simulation.settings import Settings, read_settings
+from outvote.simulation.stepwise import run_trial
+from outvote.simulation.trials import Trial
+
+ALARM = 1e-4 / 3000
+LATER = 2**62
+"""Stands for a moment that was not reached."""
+
+TINY = (2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94, 141)
+"""Epochs so short that everything happens within a few draws."""
+
+CORNERS: dict[str, dict[str, Any]] = {
+    "two arms": dict(means=(0.6, 0.4), players=3, horizon=120),
+    "three arms": dict(means=(0.7, 0.5, 0.3), players=4, horizon=300),
+    "seven arms": dict(means=(0.9, 0.8, 0.6, 0.5, 0.3, 0.2, 0.1), players=5, horizon=900),
+    "sixty-four arms": dict(means=tuple(k / 63 for k in range(64)), players=2, horizon=2_500, trials=2_000),
+    "one player": dict(means=(0.6, 0.5, 0.2), players=1, horizon=120),
+    "N_γ = 1": dict(means=(0.6, 0.5, 0.2, 0.1), players=6, active_players=1, horizon=400),
+    "N_γ between": dict(means=(0.6, 0.5, 0.2, 0.1), players=6, active_players=3.5, horizon=500),
+    "dead players": dict(means=(0.6, 0.5, 0.2), players=6, dead=3, active_players=3, horizon=300),
+    "uneven": dict(means=(0.8, 0.4, 0.1), players=4, activity=(10, 3, 0, 1), active_players=3, horizon=400),
+    "80-20": dict(means=(0.7, 0.5, 0.3, 0.1), players=10, activity="80-20", horizon=600),
+    "favourites differ": dict(means=(0.5, 0.5, 0.5, 0.5), players=3, active_players=2, horizon=250),
+    "certain rewards": dict(means=(1.0, 1.0, 0.0, 0.5), players=3, horizon=250),
+    "more players than draws": dict(means=(0.9, 0.5, 0.1), players=150, active_players=2, horizon=300, grid=5),
+    "ε excludes arms": dict(means=(0.9, 0.6, 0.3, 0.2), players=4, epsilon=0.4, horizon=400),
+    "one grid point": dict(means=(0.7, 0.5, 0.3, 0.1), players=5, horizon=500, grid=1),
+}
+
+
+def samples(trials: Sequence[Trial]) -> dict[str, list[float]]:
+    """The numbers whose laws are compared, one list for each."""
+    points = range(len(trials[0].regret))
+    found: dict[str, list[float]] = {
+        f"regret at point {point}": [round(trial.regret[point], 6) for trial in trials] for point in points
+    }
+    for name in ("first_elimination", "finished", "all_finished", "solved"):
+        found[name] = [value if (value := getattr(trial, name)) is not None else LATER for trial in trials]
+    found["up bits"] = [trial.costs.up_bits for trial in trials]
+    found["down bits"] = [trial.costs.down_bits for trial in trials]
+    found["correct"] = [trial.correct for trial in trials]
+    found["safe"] = [trial.safe for trial in trials]
+    found["best"] = [trial.best for trial in trials]
+    found["last elimination"] = [trial.eliminations[-1][1] if trial.eliminations else LATER for trial in trials]
+    found["eliminations"] = [len(trial.eliminations) for trial in trials]
+    return found
+
+
+def p_values(left: Sequence[Trial], right: Sequence[Trial]) -> dict[str, float]:
+    """Kolmogorov and Smirnov's test for numbers, a chi-square test for the order in which arms fell."""
+    theirs = samples(right)
+    found = {}
+    for name, ours in samples(left).items():
+        other = theirs[name]
+        same = ours == other or len(set(ours) | set(other)) == 1
+        found[name] = 1.0 if same else float(stats.ks_2samp(ours, other, method="asymp").pvalue)
+    found["which arms fell, in order"] = order_p_value(left, right)
+    return found
+
+
+def order_p_value(left: Sequence[Trial], right: Sequence[Trial]) -> float:
+    orders = [Counter(tuple(arm for arm, _ in trial.eliminations[:4]) for trial in trials) for trials in (left, right)]
+    frequent = [order for order, count in (orders[0] + orders[1]).items() if count >= 20]
+    table = [[each[order] for order in frequent] + [sum(each.values())] for each in orders]
+    for row in table:
+        row[-1] -= sum(row[:-1])
+    kept = [column for column in zip(*table, strict=True) if sum(column) >= 20]
+    if len(kept) < 2:
+        return 1.0
+    return float(stats.chi2_contingency(np.array(kept).T).pvalue)
+
+
+def assert_same_law(left: Sequence[Trial], right: Sequence[Trial]) -> None:
+    suspicious = {name: p for name, p in p_values(left, right).items() if p < ALARM}
+    assert not suspicious
+
+
+def seeds(count: int, key: int) -> list[np.random.SeedSequence]:
+    return np.random.SeedSequence(key).spawn(count)
+
+
+def tiny(settings: Settings) -> Inputs:
+    """The settings' inputs with tiny epochs; later instances have longer ones, as smaller N_γ do."""
+    inputs = Inputs.of(settings)
+    rows = [[pulls + instance for pulls in TINY] for instance in range(len(inputs.needed))]
+    return replace(inputs, needed=np.array([row + [1 << 40] * 60 for row in rows]))
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+@pytest.mark.parametrize("protocol", ["dme", "edme 2", "edme 8", "me-local", "me-unlimited"])
+def test_jump_equals_step_in_corner_cases(protocol: str, corner: str) -> None:
+    options = {"grid": 6, "trials": 6_000, "epsilon": 0.25, **CORNERS[corner]}
+    protocol, _, instances = protocol.partition(" ")
+    if protocol == "edme":
+        options.pop("active_players", None)
+        options["instances"] = int(instances)
+    settings = read_settings(protocol=protocol, engine="jump", **options)
+    count = settings.trials
+    jump = run_jump(settings, seeds(count, 11), tiny(settings))
+    step = run_step(settings, seeds(count, 12), tiny(settings))
+    assert_same_law(jump, step)
+
+
+def test_corner_cases_reach_what_they_are_for() -> None:
+    def of(corner: str, count: int = 500, **more: Any) -> list[Trial]:
+        settings = read_settings(**{"grid": 6, "epsilon": 0.25, "engine": "jump", **CORNERS[corner], **more})
+        return run_jump(settings, seeds(count, 13), tiny(settings))
+
+    assert np.mean([trial.finished is not None for trial in of("seven arms")]) > 0.5
+    assert np.mean([trial.solved is not None for trial in of("ε excludes arms")]) > 0.3
+    assert all(trial.all_finished is None for trial in of("dead players"))
+    assert np.mean([trial.finished is not None for trial in of("dead players")]) > 0.5
+    assert np.mean([not trial.safe for trial in of("favourites differ", means=(0.5, 0.5, 0.5, 0.2))]) < 0.2
+    winners = Counter(trial.best for trial in of("three arms"))
+    assert len(winners) == 2  # with epochs this short the best arm is lost now and then
+    assert any(trial.finished != trial.all_finished for trial in of("80-20"))
+
+
+@pytest.mark.parametrize("instances", range(1, 9))
+def test_any_number_of_instances(instances: int) -> None:
+    settings = read_settings(
+        protocol="edme", instances=instances, means=(0.7, 0.5, 0.4, 0.2), players=8, activity="80-20", horizon=900,
+        epsilon=0.25, grid=4, trials=5_000, engine="jump",
+    )  # fmt: skip
+    count = settings.trials
+    assert_same_law(
+        run_jump(settings, seeds(count, 21), tiny(settings)), run_step(settings, seeds(count, 22), tiny(settings))
+    )
+
+
+PAPER = [
+    ("dme", 1, "uniform", 64, 10**6, 250),
+    ("dme", 1, "80-20", 64, 10**6, 250),
+    ("dme", 2, "uniform", 64, 10**6, 250),
+    ("dme", 2, "80-20", 64, 10**6, 250),
+    ("dme", 2, "uniform", 4, 300_000, 800),
+    ("edme", 1, "80-20", 256, 10**6, 200),
+    ("edme", 2, "80-20", 64, 10**6, 200),
+    ("me-local", 1, "uniform", 16, 10**6, 250),
+    ("me-local", 2, "80-20", 64, 10**6, 250),
+    ("me-unlimited", 1, "uniform", 64, 100_000, 2_000),
+]
+
+
+@pytest.mark.parametrize(("protocol", "problem", "activity", "players", "horizon", "count"), PAPER)
+def test_jump_equals_step_in_the_papers_settings(
+    protocol: str, problem: int, activity: str, players: int, horizon: int, count: int
+) -> None:
+    settings = read_settings(
+        protocol=protocol, problem=problem, activity=activity, players=players, horizon=horizon, grid=20, engine="jump"
+    )
+    assert_same_law(run_jump(settings, seeds(count, 31)), run_step(settings, seeds(count, 32)))
+
+
+@pytest.mark.parametrize("means", [(0.7, 0.5, 0.1), (0.3, 0.29), (0.9, 0.0, 1.0), (0.5,) * 6])
+def test_skipping_ucb_equals_ucb_play_by_play(means: tuple[float, ...]) -> None:
+    settings = read_settings(protocol="ucb-unlimited", means=means, players=3, horizon=400, grid=8, engine="jump")
+    count = 1_500
+    step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(count, 41)]
+    assert_same_law(run_jump(settings, seeds(count, 42)), step)
+
+
+@pytest.mark.parametrize("problem", [1, 2])
+def test_skipping_ucb_equals_ucb_play_by_play_where_it_skips_far(problem: int) -> None:
+    settings = read_settings(protocol="ucb-unlimited", problem=problem, horizon=20_000, grid=10, engine="jump")
+    step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(50, 43)]
+    assert_same_law(run_jump(settings, seeds(6_000, 44)), step)
+
+
+@pytest.mark.parametrize("flaw", ["best mean off by .05", "one pull less in the second epoch", "quorum of one more"])
+def test_power(flaw: str) -> None:
+    """Engines that differ by so little are told apart."""
+    settings = read_settings(
+        means=(0.7, 0.5, 0.3, 0.1), players=6, active_players=4, horizon=500, grid=6, epsilon=0.25, engine="jump"
+    )
+    right = tiny(settings)
+    wrong = {
+        "best mean off by .05": replace(right, means=right.means - 0.05 * (np.arange(4) == 0)),
+        "one pull less in the second epoch": replace(right, needed=right.needed - (np.arange(72) == 1)),
+        "quorum of one more": replace(right, quorums=right.quorums + 2),
+    }[flaw]
+    jump, step = run_jump(settings, seeds(6_000, 51), wrong), run_step(settings, seeds(6_000, 52), right)
+    assert min(p_values(jump, step).values()) < ALARM

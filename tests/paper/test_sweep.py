@@ -1,0 +1,130 @@
+"""Grids of settings: the same results whoever runs them, stored as they are finished, and not run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from outvote import simulate
+from outvote.core.errors import InvalidTask
+from outvote.simulation import sweep as module
+from outvote.simulation.executors import open_executor
+from outvote.simulation.results import Result
+from outvote.simulation.settings import Settings, read_settings
+from outvote.simulation.sweep import cell_name, chunks, sweep
+
+
+def cells() -> list[Settings]:
+    options = {"means": (0.9, 0.5, 0.1), "players": 3, "epsilon": 0.9, "delta": 0.5, "horizon": 4_000, "grid": 5}
+    return [
+        read_settings(protocol=protocol, engine=engine, trials=trials, **options)  # type: ignore[arg-type]
+        for protocol, engine, trials in (
+            ("dme", "step", 3), ("dme", "compiled", 20), ("edme", "jump", 21), ("me-local", "auto", 1),
+            ("ucb-unlimited", "auto", 9),
+        )
+    ]  # fmt: skip
+
+
+def comparable(results: list[Result]) -> list[dict[str, object]]:
+    return [{**result.to_json(per_trial=True), "seconds": 0} for result in results]
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[dict[str, object]]:
+    return comparable(sweep(cells()))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_results_do_not_depend_on_the_number_of_workers(workers: int, alone: list[dict[str, object]]) -> None:
+    with open_executor(workers=workers) as executor:
+        assert comparable(sweep(cells(), executor=executor)) == alone
+
+
+def test_a_sweep_gives_what_simulate_gives(alone: list[dict[str, object]]) -> None:
+    result = simulate(
+        protocol="edme", engine="jump", trials=21, means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5,
+        horizon=4_000, grid=5,
+    )  # fmt: skip
+    assert comparable([result]) == [alone[2]]
+
+
+def test_trials_do_not_depend_on_how_many_there_are(alone: list[dict[str, object]]) -> None:
+    longer = simulate(
+        means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5, horizon=4_000, grid=5, engine="compiled", trials=30
+    )
+    assert longer.per_trial.regret[:20] == alone[1]["per_trial"]["regret"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("trials", [1, 2, 7, 8, 9, 100])
+def test_chunks_cover_all_trials_once(trials: int) -> None:
+    assert [trial for start, stop in chunks(trials) for trial in range(start, stop)] == list(range(trials))
+
+
+def test_what_is_stored_is_not_run_again(
+    tmp_path: Path, alone: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = sweep(cells(), store=tmp_path)
+    assert len(list(tmp_path.iterdir())) == len(cells())
+    monkeypatch.setattr(module, "run_chunk", None)  # whoever runs anything now fails
+    again = sweep(cells(), store=tmp_path)
+    assert again == first
+    assert comparable(again) == alone
+
+
+def test_a_damaged_cell_is_run_again(tmp_path: Path, alone: list[dict[str, object]]) -> None:
+    sweep(cells(), store=tmp_path)
+    for index, path in enumerate(sorted(tmp_path.iterdir())):
+        text = path.read_text()
+        path.write_text(text[: len(text) // 2] if index % 2 else "{}")
+    assert comparable(sweep(cells(), store=tmp_path)) == alone
+
+
+def test_different_settings_have_different_names() -> None:
+    names = {cell_name(cell) for cell in cells()}
+    names |= {
+        cell_name(read_settings(seed=1)),
+        cell_name(read_settings(seed=2)),
+        cell_name(read_settings(rewards="beta")),
+    }
+    assert len(names) == len(cells()) + 3
+    assert cell_name(read_settings(seed=1)) in names
+
+
+def test_an_interrupted_sweep_keeps_what_it_has_finished(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\n"
+        "from outvote.simulation.settings import read_settings\n"
+        "from outvote.simulation.sweep import sweep\n"
+        "cells = [read_settings(seed=seed, players=3, horizon=2000, trials=2) for seed in range(3)]\n"
+        "cells.append(read_settings(horizon=1e9, engine='step'))\n"
+        f"sweep(cells, store=Path({str(tmp_path)!r}))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.glob("*.json"))) < 3:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            os.sched_yield()
+        process.send_signal(signal.SIGKILL)
+    assert len(list(tmp_path.glob("*.json"))) == 3
+    for path in tmp_path.glob("*.json"):
+        assert json.loads(path.read_text())["trials"] == 2
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True])
+def test_workers_must_be_a_count(workers: int) -> None:
+    with pytest.raises(InvalidTask, match="whole number of at least 1"), open_executor(workers=workers):
+        pass
+
+
+def test_progress_counts_trials() -> None:
+    told: list[float] = []
+    sweep(cells(), progress=told.append)
+    assert sum(told) == pytest.approx(sum(cell.trials for cell in cells()))

@@ -1,0 +1,397 @@
+"""Tickets, and the reward window that keeps delayed and missing rewards from biasing a player.
+
+The short epochs are those of two or three arms with ε = 8 in place of the task's own and η = .9: for two arms
+ln(6/.45) = 2.59: 3 pulls, then 16/9·ln(6/.225) = 5.84: 6, then 256/81·ln(6/.1125) = 12.57: 13; for three arms
+ln(9/.45) = 2.99: 3, then 16/9·ln(9/.225) = 6.56: 7.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from outvote.core.errors import BatchNotClosable, NoOutstandingDecision, UnknownTicket
+from outvote.core.median import MedianPlayer
+from outvote.core.messages import Elimination, Vote
+from outvote.core.schedule import Schedule
+from outvote.core.task import Task
+
+
+def new_player(arms: int, *, window: float | None) -> MedianPlayer:
+    task = Task(arms=arms, players=2, epsilon=0.8, delta=0.9, reward_window=window)
+    return MedianPlayer(task, "site", schedules=(Schedule(arms, 8.0, math.log(0.9)),))
+
+
+def decide(player: MedianPlayer, turns: int) -> list[tuple[int, int]]:
+    return [player.decide() for _ in range(turns)]
+
+
+def waiting(player: MedianPlayer) -> dict[int, int]:
+    """Ticket -> decisions without a reward, of the batches that have some."""
+    return {batch[0]: batch[4] for batch in player.snapshot()["batches"] if batch[4]}
+
+
+def closed_up_to_the_last(player: MedianPlayer) -> int:
+    """Three arms with all decisions of their first batches made and rewarded 1, .5, 0; arm 2's is not closed yet."""
+    for arm, ticket in decide(player, 9):
+        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
+    first, second, third = player.take_full()
+    assert not player.close(first)
+    assert not player.close(second)
+    return third
+
+
+# ---- tickets
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_the_decisions_of_one_arm_share_a_ticket_until_its_epoch_has_what_it_needs(window: float | None) -> None:
+    player = new_player(2, window=window)
+    decisions = decide(player, 2 * (3 + 6 + 13))
+    assert decisions[:8] == [(0, 0), (1, 1), (0, 0), (1, 1), (0, 0), (1, 1), (0, 2), (1, 3)]
+    assert Counter(ticket for _, ticket in decisions) == {0: 3, 1: 3, 2: 6, 3: 6, 4: 13, 5: 13}
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_ticket_belongs_to_one_arm(window: float | None) -> None:
+    player = new_player(3, window=window)
+    arms_of: dict[int, set[int]] = {}
+    for arm, ticket in decide(player, 60):
+        arms_of.setdefault(ticket, set()).add(arm)
+    assert all(len(arms) == 1 for arms in arms_of.values())
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_reward_goes_to_the_batch_that_it_names(window: float | None) -> None:
+    player = new_player(2, window=window)
+    decide(player, 8)  # arm 0: three under ticket 0, one under ticket 2
+    assert waiting(player) == {0: 3, 1: 3, 2: 1, 3: 1}
+    player.reward(0, 1.0, ticket=0)
+    assert waiting(player) == {0: 2, 1: 3, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_without_a_ticket_the_newest_batch_that_waits_is_meant(window: float | None) -> None:
+    player = new_player(2, window=window)
+    decide(player, 8)
+    player.reward(0, 1.0)
+    assert waiting(player) == {0: 3, 1: 3, 3: 1}
+    player.reward(0, 1.0)
+    assert waiting(player) == {0: 2, 1: 3, 3: 1}
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_decision_is_rewarded_once(window: float | None) -> None:
+    player = new_player(2, window=window)
+    arm, ticket = player.decide()
+    player.reward(arm, 1.0, ticket=ticket)
+    before = player.snapshot()
+    with pytest.raises(NoOutstandingDecision, match="no decision of arm 0 waits for a reward under ticket 0"):
+        player.reward(arm, 1.0, ticket=ticket)
+    with pytest.raises(NoOutstandingDecision, match="no decision of arm 0 waits for a reward: "):
+        player.reward(arm, 1.0)
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_an_arm_that_was_never_played_waits_for_no_reward(window: float | None) -> None:
+    player = new_player(2, window=window)
+    before = player.snapshot()
+    with pytest.raises(NoOutstandingDecision):
+        player.reward(0, 1.0)
+    with pytest.raises(NoOutstandingDecision):
+        player.reward(0, 1.0, ticket=0)
+    assert player.snapshot() == before
+
+
+def test_a_batch_whose_decisions_were_all_rewarded_waits_for_none() -> None:
+    player = new_player(2, window=None)
+    for arm, ticket in decide(player, 6):
+        player.reward(arm, 0.5, ticket=ticket)
+    before = player.snapshot()
+    with pytest.raises(NoOutstandingDecision):
+        player.reward(0, 1.0, ticket=0)
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("ticket", [2, 99, -1, "0", 0.5, 0.0, True, math.nan, [], {}], ids=repr)
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_ticket_that_was_never_issued_is_refused(window: float | None, ticket: Any) -> None:
+    player = new_player(2, window=window)
+    decide(player, 2)  # issues 0 and 1, one batch for each arm
+    before = player.snapshot()
+    for arm in (0, 1):
+        with pytest.raises(UnknownTicket) as caught:
+            player.reward(arm, 1.0, ticket=ticket)
+        assert str(caught.value) == f"unknown ticket: got {ticket!r}, this player has issued 0 to 1"
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_the_ticket_of_another_arm_is_refused(window: float | None) -> None:
+    player = new_player(2, window=window)
+    decide(player, 2)
+    before = player.snapshot()
+    with pytest.raises(UnknownTicket, match="ticket 1 belongs to arm 1"):
+        player.reward(0, 1.0, ticket=1)
+    assert player.snapshot() == before
+
+
+# ---- without a reward window
+
+
+def test_without_a_window_nothing_is_full_and_nothing_can_be_closed() -> None:
+    player = new_player(2, window=None)
+    decide(player, 6)
+    assert player.take_full() == []
+    before = player.snapshot()
+    with pytest.raises(BatchNotClosable, match="no reward_window"):
+        player.close(0)
+    assert player.snapshot() == before
+
+
+def test_without_a_window_a_reward_counts_when_it_comes() -> None:
+    player = new_player(2, window=None)
+    decide(player, 2)
+    player.reward(0, 1.0, ticket=0)
+    assert (player.pulls(0), player.mean(0)) == (1, 1.0)
+
+
+# ---- with a reward window
+
+
+def test_with_a_window_nothing_counts_before_its_batch_closes() -> None:
+    player = new_player(3, window=60.0)
+    for arm, ticket in decide(player, 9):
+        assert not player.reward(arm, 1.0 - arm / 2, ticket=ticket)
+    assert [player.pulls(arm) for arm in range(3)] == [0, 0, 0]
+    assert player.epoch() == 1
+    assert not player.close(1)
+    assert [player.pulls(arm) for arm in range(3)] == [0, 3, 0]
+    assert not player.close(0)
+    assert list(player.close(2)) == [Vote(2, 0, 0)]
+    assert player.epoch() == 2
+
+
+def test_what_is_not_answered_counts_0() -> None:
+    player = new_player(2, window=60.0)
+    decide(player, 6)
+    player.reward(0, 1.0, ticket=0)  # one of three
+    player.reward(1, 0.25, ticket=1)  # two of three
+    player.reward(1, 0.5, ticket=1)
+    player.close(0)
+    assert (player.pulls(0), player.mean(0)) == (3, 1 / 3)
+    # means 1/3 and .75/3 = .25; over the answers alone they would be 1 and .375
+    assert list(player.close(1)) == [Vote(1, 0, 0)]
+
+
+def test_a_batch_without_any_answer_counts_0() -> None:
+    player = new_player(2, window=60.0)
+    decide(player, 6)
+    player.reward(1, 0.5, ticket=1)
+    player.close(0)
+    assert (player.pulls(0), player.mean(0)) == (3, 0.0)
+    assert list(player.close(1)) == [Vote(0, 0, 0)]
+
+
+def test_a_full_batch_is_named_once() -> None:
+    player = new_player(2, window=60.0)
+    decide(player, 4)
+    assert player.take_full() == []
+    decide(player, 1)
+    assert player.take_full() == [0]
+    assert player.take_full() == []
+    decide(player, 1)
+    assert player.take_full() == [1]
+    decide(player, 12)
+    assert player.take_full() == [2, 3]
+
+
+def test_a_restored_player_names_full_batches_again() -> None:
+    # K = 2, ε = .8, δ = .9, N_γ = 2: 100·ln(6/.45) = 259.03 pulls
+    task = Task(arms=2, players=2, epsilon=0.8, delta=0.9, reward_window=60)
+    player = MedianPlayer(task, "site")
+    for arm, ticket in decide(player, 2 * 260):
+        player.reward(arm, 1.0 - arm, ticket=ticket)
+    assert player.take_full() == [0, 1]
+    player.close(0)
+    restored = MedianPlayer.restore(task, json.loads(json.dumps(player.snapshot())))
+    assert restored.take_full() == [1]
+    assert restored.take_full() == []
+    assert list(restored.close(1)) == [Vote(1, 0, 0)]
+
+
+def test_an_open_batch_cannot_be_closed() -> None:
+    player = new_player(2, window=60.0)
+    for arm, ticket in decide(player, 4):
+        player.reward(arm, 1.0, ticket=ticket)
+    before = player.snapshot()
+    with pytest.raises(BatchNotClosable, match="ticket 0 is still open"):
+        player.close(0)
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("ticket", [4, -1, None, "0", 0.0, True, []], ids=repr)
+def test_a_ticket_that_was_never_issued_cannot_be_closed(ticket: Any) -> None:
+    player = new_player(2, window=60.0)
+    decide(player, 6)  # issues 0 to 3
+    before = player.snapshot()
+    with pytest.raises(UnknownTicket, match="this player has issued 0 to 3"):
+        player.close(ticket)
+    assert player.snapshot() == before
+
+
+def test_closing_again_changes_nothing() -> None:
+    player = new_player(2, window=60.0)
+    for arm, ticket in decide(player, 6):
+        player.reward(arm, 1.0 - arm, ticket=ticket)
+    assert not player.close(0)
+    before = player.snapshot()
+    assert not player.close(0)
+    assert player.snapshot() == before
+    assert list(player.close(1)) == [Vote(1, 0, 0)]
+    before = player.snapshot()
+    assert not player.close(1)
+    assert not player.close(0)
+    assert player.snapshot() == before
+
+
+def test_a_reward_for_a_closed_batch_is_counted_as_dropped_and_otherwise_ignored() -> None:
+    player = new_player(2, window=60.0)
+    decide(player, 6)
+    player.reward(0, 0.5, ticket=0)
+    player.close(0)
+    before = player.snapshot()
+    assert not player.reward(0, 1.0, ticket=0)
+    assert player.dropped_rewards == 1
+    after = player.snapshot()
+    assert {**after, "checksum": 0} == {**before, "dropped_rewards": 1, "checksum": 0}
+
+
+def test_a_reward_counts_until_its_batch_closes_though_the_next_has_begun() -> None:
+    player = new_player(2, window=60.0)
+    decide(player, 10)
+    player.reward(0, 1.0, ticket=2)
+    player.reward(0, 0.75, ticket=0)
+    player.close(0)
+    assert (player.pulls(0), player.mean(0)) == (3, 0.25)
+
+
+def test_batches_of_the_next_epoch_may_close_early_and_count_as_they_are() -> None:
+    player = new_player(2, window=60.0)
+    for arm, ticket in decide(player, 18):
+        player.reward(arm, 1.0 - arm, ticket=ticket)
+    player.close(0)
+    player.close(2)  # arm 0 has nine pulls before arm 1 has any
+    assert (player.pulls(0), player.epoch()) == (9, 1)
+    assert list(player.close(1)) == [Vote(1, 0, 0)]
+
+
+def test_nothing_is_left_to_close_when_nothing_is_left_to_learn() -> None:
+    player = new_player(2, window=60.0)
+    for arm, ticket in decide(player, 6):
+        player.reward(arm, 1.0 - arm, ticket=ticket)
+    for ticket in player.take_full():
+        player.close(ticket)
+    assert player.finished
+    decide(player, 12)  # the batches that were open run full
+    assert player.take_full() == [2, 3]
+    (arm, ticket), *_ = decide(player, 10_000)
+    assert player.take_full() == []
+    assert not player.reward(arm, 1.0, ticket=ticket)
+    with pytest.raises(BatchNotClosable, match="still open"):
+        player.close(ticket)
+
+
+# ---- a reward window and eliminations
+
+
+def test_an_elimination_discards_the_batches_of_its_arm() -> None:
+    player = new_player(3, window=60.0)
+    for arm, ticket in decide(player, 6):
+        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
+    (late_arm, late_ticket), *_ = decide(player, 1)
+    assert player.take_full() == [late_ticket]
+    player.receive(Elimination((late_arm,)))
+    assert {batch[1] for batch in player.snapshot()["batches"]} == {1, 2}
+    before = player.snapshot()
+    assert not player.close(late_ticket)
+    assert player.snapshot() == before
+    assert not player.reward(late_arm, 1.0, ticket=late_ticket)
+    assert (player.late_rewards, player.dropped_rewards) == (1, 0)
+
+
+def test_an_elimination_that_leaves_nothing_missing_hands_out_a_ticket_whose_close_ends_the_epoch() -> None:
+    player = new_player(3, window=60.0)
+    third = closed_up_to_the_last(player)
+    player.receive(Elimination((2,)))
+    assert player.epoch() == 1
+    (ask,) = player.take_full()
+    assert ask != third
+    # means 1 and .5: median .75
+    assert list(player.close(ask)) == [Vote(1, 0, 0)]
+    assert player.epoch() == 2
+    before = player.snapshot()
+    assert not player.close(ask)
+    assert not player.close(third)
+    assert player.snapshot() == before
+
+
+def test_no_other_ticket_is_handed_out_when_something_is_still_missing() -> None:
+    player = new_player(3, window=60.0)
+    for arm, ticket in decide(player, 9):
+        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
+    first, second, _ = player.take_full()
+    player.close(first)
+    player.receive(Elimination((2,)))
+    assert player.take_full() == []
+    assert list(player.close(second)) == [Vote(1, 0, 0)]
+
+
+def test_the_ticket_that_asks_for_the_test_is_not_handed_out_without_a_window() -> None:
+    player = new_player(3, window=None)
+    for arm, ticket in decide(player, 8):
+        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
+    player.receive(Elimination((2,)))
+    assert player.take_full() == []
+
+
+def test_with_a_window_a_reward_is_no_reason_to_test() -> None:
+    player = new_player(3, window=60.0)
+    closed_up_to_the_last(player)
+    player.receive(Elimination((2,)))
+    arm, ticket = player.decide()
+    assert not player.reward(arm, 1.0, ticket=ticket)
+    assert player.epoch() == 1
+
+
+# ---- where rewards are immediate a window changes nothing
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5, 8])
+@pytest.mark.parametrize("options", [{}, {"protocol": "edme", "instances": 3}], ids=["dme", "edme"])
+def test_batches_closed_with_their_last_reward_give_the_votes_of_a_player_without_window(
+    arms: int, options: dict[str, Any]
+) -> None:
+    rng = random.Random(arms)
+    common: dict[str, Any] = {"arms": arms, "players": 3, "epsilon": 0.9, "delta": 0.9, **options}
+    plain = MedianPlayer(Task(**common), 0)
+    windowed = MedianPlayer(Task(**common, reward_window=60), 0)
+    voted = 0
+    for _ in range(30_000):
+        arm, ticket = plain.decide()
+        same, window_ticket = windowed.decide()
+        assert same == arm
+        reward = min(1.0, rng.random() + arm / 20)
+        votes = list(plain.reward(arm, reward, ticket=ticket))
+        assert not windowed.reward(arm, reward, ticket=window_ticket)
+        assert [vote for full in windowed.take_full() for vote in windowed.close(full)] == votes
+        voted += len(votes)
+    assert plain.finished
+    assert windowed.finished
+    assert voted == (arms - 1) * plain.instances

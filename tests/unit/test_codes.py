@@ -1,0 +1,300 @@
+"""Codes: vectors by hand, encoding and decoding as exact inverses, and refusal of everything else."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import chain, combinations, pairwise, product
+from typing import Any
+
+import pytest
+
+from outvote.core.codes import Codebook, binary_code, fixed_width, huffman_code, pack, truncated_code, unpack
+from outvote.core.errors import MalformedMessage, UnknownArm
+from outvote.core.messages import Elimination, Vote
+from outvote.core.task import Task
+
+BINARY = {
+    # ⌈log₂K⌉ bits each
+    2: ["0", "1"],
+    3: ["00", "01", "10"],
+    5: ["000", "001", "010", "011", "100"],
+    7: ["000", "001", "010", "011", "100", "101", "110"],
+    8: ["000", "001", "010", "011", "100", "101", "110", "111"],
+    10: ["0000", "0001", "0010", "0011", "0100", "0101", "0110", "0111", "1000", "1001"],
+}
+TRUNCATED = {
+    # The first u = 2^⌈log₂K⌉ − K symbols have one bit less; symbol k ≥ u is k + u in ⌈log₂K⌉ bits.
+    2: ["0", "1"],  # u = 0
+    3: ["0", "10", "11"],  # u = 1: 1 + 1 = 2, 2 + 1 = 3
+    5: ["00", "01", "10", "110", "111"],  # u = 3: 3 + 3 = 6, 4 + 3 = 7
+    7: ["00", "010", "011", "100", "101", "110", "111"],  # u = 1: 1 + 1 = 2 and so on
+    8: ["000", "001", "010", "011", "100", "101", "110", "111"],  # u = 0
+    10: ["000", "001", "010", "011", "100", "101", "1100", "1101", "1110", "1111"],  # u = 6: 6 + 6 = 12
+}
+HUFFMAN = {
+    # Lengths by hand; then codewords are given out by length and, within a length, by symbol (canonical code).
+    (1.0, 1.0): ["0", "1"],
+    # 1 + 1 = 2, 2 + 2 = 4: lengths 1, 2, 2
+    (2.0, 1.0, 1.0): ["0", "10", "11"],
+    (1.0, 2.0, 1.0): ["10", "0", "11"],
+    # 5 + 9 = 14, 12 + 13 = 25, 14 + 16 = 30, 25 + 30 = 55, 45 + 55 = 100: lengths 4, 4, 3, 3, 3, 1
+    (5.0, 9.0, 12.0, 13.0, 16.0, 45.0): ["1110", "1111", "100", "101", "110", "0"],
+    # 1 + 1 = 2, 2 + 2 = 4, 4 + 4 = 8: lengths 1, 2, 3, 3
+    (4.0, 2.0, 1.0, 1.0): ["0", "10", "110", "111"],
+    # equal weights, a power of two of them: the binary code
+    (1.0, 1.0, 1.0, 1.0): ["00", "01", "10", "11"],
+    # the tie goes to the lower symbols: 0 and 1 are joined first, so they get the long words
+    (1.0, 1.0, 1.0): ["10", "11", "0"],
+}
+WEIGHTS_OF_TEN = (30.0, 20.0, 12.0, 10.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0)
+
+
+@pytest.mark.parametrize(("symbols", "width"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (10, 4)])
+def test_fixed_width_is_the_logarithm_rounded_up(symbols: int, width: int) -> None:
+    assert fixed_width(symbols) == width
+
+
+@pytest.mark.parametrize("symbols", BINARY)
+def test_binary_codewords(symbols: int) -> None:
+    assert binary_code(symbols) == BINARY[symbols]
+
+
+@pytest.mark.parametrize("symbols", TRUNCATED)
+def test_truncated_codewords(symbols: int) -> None:
+    assert truncated_code(symbols) == TRUNCATED[symbols]
+
+
+@pytest.mark.parametrize("weights", HUFFMAN)
+def test_huffman_codewords(weights: tuple[float, ...]) -> None:
+    assert huffman_code(weights) == HUFFMAN[weights]
+
+
+def kraft(words: list[str]) -> Fraction:
+    return sum((Fraction(1, 2 ** len(word)) for word in words), Fraction(0))
+
+
+@pytest.mark.parametrize("symbols", range(2, 70))
+def test_no_codeword_starts_another_and_none_is_wasted(symbols: int) -> None:
+    uneven = huffman_code([1.0 + symbol % 7 for symbol in range(symbols)])
+    for words in (binary_code(symbols), truncated_code(symbols), uneven):
+        assert len(words) == symbols
+        ordered = sorted(words)  # a prefix stands right before a word that it starts
+        assert not any(b.startswith(a) for a, b in pairwise(ordered))
+    assert kraft(truncated_code(symbols)) == 1
+    assert kraft(uneven) == 1
+    assert kraft(binary_code(symbols)) == Fraction(symbols, 2 ** fixed_width(symbols))
+
+
+def every_complete_code(symbols: int) -> set[tuple[int, ...]]:
+    """All lengths, longest first, that fill the Kraft sum: what an optimal code can be."""
+    if symbols == 1:
+        return {(0,)}
+    shorter = every_complete_code(symbols - 1)
+    split = (lengths[:i] + (n + 1, n + 1) + lengths[i + 1 :] for lengths in shorter for i, n in enumerate(lengths))
+    return {tuple(sorted(lengths, reverse=True)) for lengths in split}
+
+
+@pytest.mark.parametrize("weights", [*HUFFMAN, (8.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), (1.0, 2.0, 4.0, 8.0, 16.0)])
+def test_huffman_is_as_short_as_the_best_of_all_codes(weights: tuple[float, ...]) -> None:
+    cost = sum(weight * len(word) for weight, word in zip(weights, huffman_code(weights), strict=True))
+    rising = sorted(weights)  # the best use of some lengths gives the longest to the lightest
+    best = min(
+        sum(w * n for w, n in zip(rising, lengths, strict=True)) for lengths in every_complete_code(len(weights))
+    )
+    assert cost == best
+
+
+def test_huffman_ties_go_to_the_lower_symbol_however_weights_are_written() -> None:
+    # 0 and 1 make a pair of weight 2, which ties with 2 and 3: the pair holds the lowest symbol, then comes 2.
+    # Joining 2 and 3 instead would be as short on average, but another code.
+    assert huffman_code([1, 1, 2, 2]) == ["110", "111", "10", "0"]
+    assert huffman_code((1.0, 1.0, 2.0, 2.0)) == ["110", "111", "10", "0"]
+
+
+def task(arms: int, **options: Any) -> Task:
+    return Task(arms=arms, players=8, epsilon=0.5, delta=0.05, **options)
+
+
+TASKS = {
+    "two arms": task(2),
+    "three arms": task(3),
+    "five arms, truncated": task(5, code="truncated"),
+    "seven arms": task(7),
+    "eight arms, truncated": task(8, code="truncated"),
+    "ten arms, huffman": task(10, code="huffman", code_weights=WEIGHTS_OF_TEN),
+    "edme of one": task(3, protocol="edme", instances=1),
+    "edme of two": task(3, protocol="edme", instances=2),
+    "edme of five, truncated": task(5, protocol="edme", instances=5, code="truncated"),
+    "edme of eight, huffman": task(4, protocol="edme", instances=8, code="huffman", code_weights=(4, 2, 1, 1)),
+}
+
+
+def votes(of: Task) -> list[Vote]:
+    return [Vote(arm, instance, 3) for arm in range(len(of.arms)) for instance in range(len(of.instances))]
+
+
+def eliminations(of: Task) -> list[Elimination]:
+    arms = range(len(of.arms))
+    some = chain.from_iterable(combinations(arms, size) for size in range(1, len(arms) + 1))
+    return [Elimination(named) for named in some]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_decoding_is_the_inverse_of_encoding_for_every_vote(name: str) -> None:
+    codebook = Codebook(TASKS[name])
+    seen = set()
+    for vote in votes(TASKS[name]):
+        bits = codebook.encode(vote)
+        assert codebook.decode_vote(bits, sequence=3) == vote
+        assert codebook.bits(vote) == len(bits)
+        seen.add(bits)
+    assert len(seen) == len(votes(TASKS[name]))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_decoding_is_the_inverse_of_encoding_for_every_elimination(name: str) -> None:
+    codebook = Codebook(TASKS[name])
+    for elimination in eliminations(TASKS[name]):
+        bits = codebook.encode(elimination)
+        assert codebook.decode_elimination(bits) == elimination
+        assert codebook.bits(elimination) == len(bits)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_bit_string_is_refused_or_the_encoding_of_what_it_decodes_to(name: str) -> None:
+    codebook = Codebook(TASKS[name])
+    decoded_votes, decoded_eliminations = 0, 0
+    for bits in ("".join(word) for length in range(11) for word in product("01", repeat=length)):
+        try:
+            assert codebook.encode(codebook.decode_vote(bits, sequence=0)) == bits
+            decoded_votes += 1
+        except MalformedMessage:
+            pass
+        try:
+            assert codebook.encode(codebook.decode_elimination(bits)) == bits
+            decoded_eliminations += 1
+        except MalformedMessage:
+            pass
+    assert decoded_votes == len(votes(TASKS[name]))
+    assert decoded_eliminations == sum(codebook.bits(e) <= 10 for e in eliminations(TASKS[name]))
+
+
+def test_the_bits_of_a_vote_are_its_instance_and_then_its_arm() -> None:
+    extended = Codebook(task(5, protocol="edme", instances=5, code="truncated"))
+    assert extended.encode(Vote(4, 3)) == "011" + "111"
+    assert extended.instance_bits == 3
+    assert Codebook(task(5)).encode(Vote(4)) == "100"
+    assert Codebook(task(5)).instance_bits == 0
+    assert Codebook(task(10, protocol="edme")).instance_bits == 3
+
+
+def test_an_elimination_names_no_instance() -> None:
+    assert Codebook(task(5, protocol="edme", instances=5)).encode(Elimination((1, 4))) == "001100"
+
+
+def test_a_codebook_shows_the_codewords_of_the_arms() -> None:
+    assert Codebook(task(5)).arm_words == tuple(BINARY[5])
+    assert Codebook(task(5, code="truncated")).arm_words == tuple(TRUNCATED[5])
+    weighted = task(4, code="huffman", code_weights=(4, 2, 1, 1))
+    assert Codebook(weighted).arm_words == ("0", "10", "110", "111")
+
+
+@pytest.mark.parametrize(
+    "bits",
+    [
+        "",
+        "0",  # cut
+        "00",  # cut
+        "0000",  # surplus
+        "000000",  # two arms
+        "101",  # no codeword: 5 arms
+        "111",  # no codeword
+        "00x",
+        "0 0",
+        " 000",
+        "000\n",
+        "٠٠٠",  # digits, but not these
+    ],
+)
+def test_malformed_votes_are_refused(bits: str) -> None:
+    with pytest.raises(MalformedMessage) as caught:
+        Codebook(task(5)).decode_vote(bits, sequence=0)
+    assert "\n" not in str(caught.value)
+    assert repr(bits) in str(caught.value)
+
+
+def test_a_vote_with_an_instance_that_does_not_exist_is_refused() -> None:
+    codebook = Codebook(task(5, protocol="edme", instances=5))
+    with pytest.raises(MalformedMessage, match="no codeword at bit 0 of '101000'"):
+        codebook.decode_vote("101000", sequence=0)
+    with pytest.raises(MalformedMessage, match=r"unknown instance: got 5, allowed is 0 to 4"):
+        codebook.encode(Vote(0, 5))
+    with pytest.raises(MalformedMessage, match=r"unknown instance: got -1, allowed is 0 to 4"):
+        codebook.encode(Vote(0, -1))
+
+
+@pytest.mark.parametrize(
+    "bits",
+    [
+        "",  # names no arm
+        "00",  # cut
+        "0000",  # one arm and a surplus bit
+        "000000",  # repeated
+        "001000",  # decreasing
+        "000010001",  # not increasing
+        "000101",  # no codeword after one
+        "00a",
+    ],
+)
+def test_malformed_eliminations_are_refused(bits: str) -> None:
+    with pytest.raises(MalformedMessage) as caught:
+        Codebook(task(5)).decode_elimination(bits)
+    assert "\n" not in str(caught.value)
+    assert repr(bits) in str(caught.value)
+
+
+@pytest.mark.parametrize("arms", [(), (1, 1), (2, 1), (0, 2, 1)])
+def test_eliminations_that_could_not_be_decoded_are_not_encoded(arms: tuple[int, ...]) -> None:
+    with pytest.raises(MalformedMessage, match="one or more arms in increasing order"):
+        Codebook(task(5)).encode(Elimination(arms))
+
+
+@pytest.mark.parametrize("message", [Vote(5), Vote(-1), Elimination((5,)), Elimination((-1, 2)), Elimination((1, 7))])
+def test_messages_with_unknown_arms_are_not_encoded(message: Vote | Elimination) -> None:
+    with pytest.raises(UnknownArm, match="from 0 to 4"):
+        Codebook(task(5)).encode(message)
+
+
+def test_packing_marks_the_end_and_fills_the_last_byte() -> None:
+    assert pack("") == b"\x80"  # 1 0000000
+    assert pack("0") == b"\x40"  # 0 1 000000
+    assert pack("1") == b"\xc0"  # 1 1 000000
+    assert pack("1010101") == b"\xab"  # 1010101 1
+    assert pack("00000000") == b"\x00\x80"  # 00000000 1 0000000
+
+
+def test_packing_loses_nothing_on_all_bit_strings_up_to_twelve_bits() -> None:
+    packed = set()
+    for bits in ("".join(word) for length in range(13) for word in product("01", repeat=length)):
+        data = pack(bits)
+        assert unpack(data) == bits
+        assert len(data) == len(bits) // 8 + 1
+        packed.add(data)
+    assert len(packed) == 2**13 - 1
+
+
+def test_all_byte_strings_up_to_two_bytes_are_refused_or_packed_bits() -> None:
+    refused = []
+    for data in (bytes(values) for length in range(3) for values in product(range(256), repeat=length)):
+        try:
+            assert pack(unpack(data)) == data
+        except MalformedMessage:
+            refused.append(data)
+    # a last byte of zeros has no end mark
+    assert refused == [b"", b"\x00", *(bytes([first, 0]) for first in range(256))]
+
+
+@pytest.mark.parametrize("bits", ["2", "0101a", " ", "0 1", "0b1", "_1", "+1", "\n", "١"])
+def test_other_characters_are_not_packed(bits: str) -> None:
+    with pytest.raises(MalformedMessage, match="'0' and '1' only"):
+        pack(bits)

@@ -1,0 +1,124 @@
+"""The bit ledger: every count worked out by hand, next to the bounds of Lemma 2 and Theorem 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from outvote.core.codes import Codebook
+from outvote.core.ledger import Ledger, bits_bound
+from outvote.core.messages import Elimination, Vote
+from outvote.core.task import Task
+
+
+def task(arms: int, players: int, **options: Any) -> Task:
+    return Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **options)
+
+
+def test_a_new_ledger_is_empty() -> None:
+    ledger = Ledger(task(10, 64))
+    assert (ledger.up_messages, ledger.down_messages) == (0, 0)
+    assert (ledger.up_bits, ledger.down_bits, ledger.instance_bits, ledger.total_bits) == (0, 0, 0, 0)
+    assert ledger.up_bits_by_player == {}
+    assert ledger.down_bits_per_player == 0
+
+
+def test_bits_of_dme_under_the_binary_code() -> None:
+    # K = 10: 4 bits an arm; N = 3
+    ledger = Ledger(task(10, 3))
+    ledger.send_up("a", Vote(9))
+    ledger.send_up("b", Vote(0))
+    ledger.send_up("a", Vote(1, 0, 1))
+    ledger.send_down(Elimination((9,)))
+    ledger.send_down(Elimination((0, 1)))
+    assert (ledger.up_messages, ledger.down_messages) == (3, 2 * 3)
+    assert ledger.up_bits == 3 * 4
+    assert ledger.up_bits_by_player == {"a": 8, "b": 4}
+    assert ledger.down_bits_per_player == 1 * 4 + 2 * 4
+    assert ledger.down_bits == 3 * 12
+    assert ledger.instance_bits == 0
+    assert ledger.total_bits == 12 + 36
+
+
+def test_bits_of_dme_under_the_truncated_code() -> None:
+    # K = 10: arms 0 to 5 cost 3 bits, arms 6 to 9 cost 4; N = 3
+    ledger = Ledger(task(10, 3, code="truncated"))
+    ledger.send_up(0, Vote(5))
+    ledger.send_up(1, Vote(6))
+    ledger.send_down(Elimination((5,)))
+    ledger.send_down(Elimination((6,)))
+    assert ledger.up_bits == 3 + 4
+    assert ledger.up_bits_by_player == {0: 3, 1: 4}
+    assert ledger.down_bits_per_player == 3 + 4
+    assert ledger.down_bits == 3 * 7
+
+
+def test_bits_of_dme_under_a_huffman_code() -> None:
+    # Weights 4, 2, 1, 1: codewords of 1, 2, 3 and 3 bits; N = 2
+    ledger = Ledger(task(4, 2, code="huffman", code_weights=(4, 2, 1, 1)))
+    for sequence, arm in enumerate((0, 1, 3)):
+        ledger.send_up(0, Vote(arm, 0, sequence))
+    ledger.send_down(Elimination((0,)))
+    ledger.send_down(Elimination((2,)))
+    assert ledger.up_bits == 1 + 2 + 3
+    assert ledger.down_bits_per_player == 1 + 3
+    assert ledger.down_bits == 2 * 4
+    assert ledger.total_bits == 14
+
+
+def test_edme_counts_the_bits_of_the_instance_with_a_vote_and_also_apart() -> None:
+    # K = 5: 3 bits an arm; M = 5: 3 bits an instance; N = 2
+    ledger = Ledger(task(5, 2, protocol="edme", instances=5))
+    ledger.send_up(0, Vote(4, 0, 0))
+    ledger.send_up(0, Vote(3, 4, 1))
+    ledger.send_up(1, Vote(4, 2, 0))
+    ledger.send_down(Elimination((4,)))
+    assert ledger.up_bits == 3 * (3 + 3)
+    assert ledger.instance_bits == 3 * 3
+    assert ledger.up_bits - ledger.instance_bits == 3 * 3  # what Theorem 4 counts
+    assert ledger.up_bits_by_player == {0: 12, 1: 6}
+    assert ledger.down_bits == 2 * 3  # one message per arm, not one per instance
+    assert ledger.down_messages == 2
+    assert ledger.total_bits == 18 + 6
+
+
+@pytest.mark.parametrize(("instances", "bits"), [(1, 0), (2, 1), (3, 2), (4, 2), (8, 3), (9, 4)])
+def test_an_instance_costs_the_logarithm_of_their_number(instances: int, bits: int) -> None:
+    extended = task(5, 9, protocol="edme", instances=instances)
+    ledger = Ledger(extended)
+    ledger.send_up(0, Vote(0, instances - 1))
+    assert ledger.instance_bits == bits
+    assert ledger.up_bits == 3 + bits
+    assert Codebook(extended).instance_bits == bits
+
+
+@pytest.mark.parametrize(
+    ("of", "bound"),
+    [
+        (task(10, 64), 4_608),  # 2 · 64 · 9 · 4
+        (task(10, 256), 18_432),  # 2 · 256 · 9 · 4
+        (task(10, 256, protocol="edme", instances=8), 147_456),  # 2 · 256 · 8 · 9 · 4
+        (task(10, 256, protocol="edme", instances=1), 18_432),
+        (task(2, 1), 2),  # 2 · 1 · 1 · 1
+        (task(3, 5), 40),  # 2 · 5 · 2 · 2
+        (task(8, 2), 84),  # 2 · 2 · 7 · 3
+        (task(10, 64, active_players=2), 4_608),  # N, not N_γ
+        (task(10, 64, code="truncated"), 4_608),  # the bound is the paper's, whatever the code
+    ],
+)
+def test_the_bound_of_lemma_2_and_theorem_4(of: Task, bound: int) -> None:
+    assert bits_bound(of) == bound
+    assert Ledger(of).bound == bound
+
+
+def test_a_whole_task_under_the_binary_code_costs_exactly_the_bound() -> None:
+    whole = task(10, 64)
+    ledger = Ledger(whole)
+    for player in range(64):
+        for arm in range(1, 10):
+            ledger.send_up(player, Vote(arm, 0, arm - 1))
+    for arm in range(1, 10):
+        ledger.send_down(Elimination((arm,)))
+    assert ledger.total_bits == ledger.bound == 4_608
+    assert ledger.down_messages == 64 * 9

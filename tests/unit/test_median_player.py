@@ -1,0 +1,585 @@
+"""The Median Elimination player, followed by hand.
+
+Most tests give the player epochs that are short enough to write down. With ε = 8 in place of the task's own and
+η = .9, 4/ε_l² is 1, 16/9, 256/81 and η_l is .45, .225, .1125, so the pulls of an epoch are:
+
+    K   epoch 1                epoch 2                      epoch 3
+    2   ln( 6/.45) = 2.59: 3   16/9·ln( 6/.225) = 5.84: 6   256/81·ln( 6/.1125) = 12.57: 13
+    3   ln( 9/.45) = 2.99: 3   16/9·ln( 9/.225) = 6.56: 7   256/81·ln( 9/.1125) = 13.85: 14
+    4   ln(12/.45) = 3.28: 4   16/9·ln(12/.225) = 7.07: 8   256/81·ln(12/.1125) = 14.76: 15
+    5   ln(15/.45) = 3.51: 4   16/9·ln(15/.225) = 7.47: 8   256/81·ln(15/.1125) = 15.46: 16
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from outvote.core.errors import InvalidEvent, InvalidReward, UnknownArm
+from outvote.core.median import MedianPlayer
+from outvote.core.messages import Elimination, Vote
+from outvote.core.schedule import Schedule
+from outvote.core.task import Task
+
+
+def short(arms: int, log_eta: float = math.log(0.9)) -> Schedule:
+    return Schedule(arms, 8.0, log_eta)
+
+
+def new_player(arms: int) -> MedianPlayer:
+    """A player of `dme` with the short epochs of the table above."""
+    return MedianPlayer(Task(arms=arms, players=2, epsilon=0.8, delta=0.9), "site", schedules=(short(arms),))
+
+
+def plays(player: MedianPlayer, turns: int) -> list[int]:
+    """Decide without ever rewarding."""
+    return [player.decide()[0] for _ in range(turns)]
+
+
+def play(player: MedianPlayer, turns: int, worth: Sequence[float]) -> list[Vote]:
+    """Decide and reward at once; arm k always pays worth[k]."""
+    votes: list[Vote] = []
+    for _ in range(turns):
+        arm, ticket = player.decide()
+        votes += player.reward(arm, worth[arm], ticket=ticket)
+    return votes
+
+
+def test_the_short_epochs_are_as_long_as_the_table_says() -> None:
+    table = {2: [3, 6, 13], 3: [3, 7, 14], 4: [4, 8, 15], 5: [4, 8, 16]}
+    assert {arms: [short(arms).pulls(epoch) for epoch in (1, 2, 3)] for arms in table} == table
+
+
+# ---- decision 2: sequential play
+
+
+def test_arms_are_played_in_increasing_order_and_wrap_around() -> None:
+    assert plays(new_player(3), 8) == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("played", "gone", "then"),
+    [
+        (2, (1,), [2, 3, 4, 0, 2, 3, 4, 0]),  # the last played arm
+        (2, (2,), [3, 4, 0, 1, 3, 4, 0, 1]),  # the next arm
+        (2, (0,), [2, 3, 4, 1, 2, 3, 4, 1]),  # an earlier arm
+        (2, (4,), [2, 3, 0, 1, 2, 3, 0, 1]),  # a later arm
+        (2, (1, 2), [3, 4, 0, 3, 4, 0]),  # the last played and the next
+        (2, (2, 3, 4), [0, 1, 0, 1]),  # all that are left of this round
+        (2, (0, 1), [2, 3, 4, 2, 3, 4]),  # all that were played
+        (5, (4,), [0, 1, 2, 3, 0]),  # the last played, at the end of a round
+        (5, (0,), [1, 2, 3, 4, 1]),  # the next, at the end of a round
+        (5, (4, 0), [1, 2, 3, 1]),
+        (0, (0,), [1, 2, 3, 4, 1]),  # before the first play
+        (2, (0, 1, 2, 3), [4, 4, 4]),
+        (2, (0, 2, 3, 4), [1, 1, 1]),  # only the last played arm is left
+    ],
+)
+def test_eliminations_make_no_arm_repeat_or_be_skipped(played: int, gone: tuple[int, ...], then: list[int]) -> None:
+    player = new_player(5)
+    plays(player, played)
+    player.receive(Elimination(gone))
+    assert plays(player, len(then)) == then
+
+
+def test_eliminations_between_any_two_plays_keep_the_order() -> None:
+    player = new_player(5)
+    played = plays(player, 1)
+    player.receive(Elimination((1,)))
+    played += plays(player, 1)
+    player.receive(Elimination((2,)))
+    played += plays(player, 2)
+    player.receive(Elimination((0,)))
+    played += plays(player, 3)
+    assert played == [0, 2, 3, 4, 3, 4, 3]
+
+
+def test_rewards_do_not_move_the_pointer() -> None:
+    player = new_player(3)
+    (first, _), (second, ticket) = player.decide(), player.decide()
+    player.reward(second, 1.0, ticket=ticket)
+    player.reward(first, 1.0)
+    assert plays(player, 3) == [2, 0, 1]
+
+
+# ---- decision 3: decisions and rewards are apart
+
+
+def test_a_decision_is_no_pull_until_its_reward_comes() -> None:
+    player = new_player(3)
+    plays(player, 6)
+    assert [player.pulls(arm) for arm in range(3)] == [0, 0, 0]
+    player.reward(1, 0.5)
+    player.reward(1, 1.0)
+    assert [player.pulls(arm) for arm in range(3)] == [0, 2, 0]
+    assert [player.mean(arm) for arm in range(3)] == [0.0, 0.75, 0.0]
+
+
+def test_rewards_may_come_late_and_in_any_order() -> None:
+    # K = 3, three pulls each: the ninth reward ends the epoch, whichever it is.
+    player = new_player(3)
+    decisions = [player.decide() for _ in range(12)][:9]  # three more decisions wait meanwhile
+    worth = (0.25, 1.0, 0.5)
+    for arm, ticket in reversed(decisions[1:]):
+        assert not player.reward(arm, worth[arm], ticket=ticket)
+    arm, ticket = decisions[0]
+    # means .25, 1, .5: median .5
+    assert list(player.reward(arm, worth[arm], ticket=ticket)) == [Vote(0, 0, 0)]
+
+
+def test_a_reward_that_comes_after_its_epoch_counts_in_the_next() -> None:
+    player = new_player(3)
+    late_arm, late_ticket = player.decide()
+    plays(player, 2)
+    play(player, 9, (1.0, 0.5, 0.0))  # three more of each: epoch 1 is over
+    assert (player.epoch(), player.pulls(late_arm)) == (2, 0)
+    player.reward(late_arm, 1.0, ticket=late_ticket)
+    assert (player.epoch(), player.pulls(late_arm)) == (2, 1)
+
+
+REFUSED_REWARDS = [1.2, 1.0000001, -0.1, -5e-324, math.nan, math.inf, -math.inf, "1", "", None, [], {}, 1j]
+
+
+@pytest.mark.parametrize("reward", REFUSED_REWARDS, ids=repr)
+@pytest.mark.parametrize("named", [True, False], ids=["with ticket", "without ticket"])
+def test_a_reward_that_is_no_number_from_0_to_1_changes_nothing(reward: Any, named: bool) -> None:
+    player = new_player(3)
+    play(player, 8, (1.0, 0.5, 0.0))
+    arm, ticket = player.decide()  # its reward would end the epoch
+    before = player.snapshot()
+    with pytest.raises(InvalidReward) as caught:
+        player.reward(arm, reward, ticket=ticket if named else None)
+    assert str(caught.value) == f"a reward must be a number from 0 to 1, got {reward!r}"
+    assert player.snapshot() == before
+    assert list(player.reward(arm, 0.0, ticket=ticket)) == [Vote(2, 0, 0)]
+
+
+@pytest.mark.parametrize("arm", [-1, 3, 100, None, "0", 0.0, 0.5, True, []], ids=repr)
+@pytest.mark.parametrize("ticket", [0, 1, None], ids=["its ticket", "another ticket", "no ticket"])
+def test_a_reward_for_an_unknown_arm_changes_nothing(arm: Any, ticket: int | None) -> None:
+    player = new_player(3)
+    assert [player.decide() for _ in range(3)] == [(0, 0), (1, 1), (2, 2)]
+    before = player.snapshot()
+    with pytest.raises(UnknownArm) as caught:
+        player.reward(arm, 1.0, ticket=ticket)
+    assert str(caught.value) == f"unknown arm: got {arm!r}, allowed is a whole number from 0 to 2"
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("reward", [0, 1, 0.0, 1.0, 5e-324, 0.5])
+def test_rewards_from_0_to_1_count(reward: float) -> None:
+    player = new_player(3)
+    arm, ticket = player.decide()
+    player.reward(arm, reward, ticket=ticket)
+    assert (player.pulls(arm), player.mean(arm)) == (1, reward)
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["with ticket", "without ticket"])
+def test_a_reward_for_an_eliminated_arm_is_counted_as_late_and_otherwise_ignored(named: bool) -> None:
+    player = new_player(3)
+    arm, ticket = player.decide()
+    plays(player, 5)
+    player.receive(Elimination((arm,)))
+    before = player.snapshot()
+    assert not player.reward(arm, 1.0, ticket=ticket if named else None)
+    assert player.late_rewards == 1
+    after = player.snapshot()
+    assert {**after, "checksum": 0} == {**before, "late_rewards": 1, "checksum": 0}
+
+
+def test_a_refused_reward_for_an_eliminated_arm_is_not_even_late() -> None:
+    player = new_player(3)
+    player.decide()
+    player.receive(Elimination((0,)))
+    with pytest.raises(InvalidReward):
+        player.reward(0, 2.0, ticket=0)
+    assert player.late_rewards == 0
+
+
+# ---- decision 4: the length of an epoch
+
+
+def test_an_epoch_of_a_task_is_as_long_as_the_paper_says() -> None:
+    # K = 2, ε = .8, δ = .9, N_γ = 2: η = δ^(2/2) = .9, ε_1 = .2, η_1 = .45: 100·ln(6/.45) = 259.03
+    # ε_2 = .15, η_2 = .225: 177.78·ln(6/.225) = 583.71
+    player = MedianPlayer(Task(arms=2, players=2, epsilon=0.8, delta=0.9), 0)
+    assert play(player, 2 * 260 - 1, (0.5, 0.5)) == []
+    assert (player.epoch(), player.pulls(0), player.pulls(1)) == (1, 260, 259)
+    assert play(player, 1, (0.5, 0.5)) == []
+    assert (player.epoch(), player.pulls(0), player.pulls(1)) == (2, 0, 0)
+    assert play(player, 2 * 584 - 1, (0.5, 0.0)) == []
+    assert play(player, 1, (0.5, 0.0)) == [Vote(1, 0, 0)]
+
+
+def test_fewer_active_players_make_longer_epochs() -> None:
+    # N_γ = 1: η = δ² = .81: 100·ln(6/.405) = 269.56
+    player = MedianPlayer(Task(arms=2, players=2, active_players=1, epsilon=0.8, delta=0.9), 0)
+    assert play(player, 2 * 270 - 1, (0.5, 0.0)) == []
+    assert play(player, 1, (0.5, 0.0)) == [Vote(1, 0, 0)]
+
+
+# ---- decision 5: the end of an epoch
+
+
+@pytest.mark.parametrize(
+    ("worth", "voted"),
+    [
+        # odd count: the median is the middle mean, which stays
+        ((1.0, 0.5, 0.0), [2]),
+        ((0.0, 0.5, 1.0), [0]),
+        ((0.5, 0.0, 1.0), [1]),
+        ((0.25, 1.0, 0.0, 0.75, 0.5), [2, 0]),
+        # ties at the median stay
+        ((1.0, 1.0, 0.0), [2]),
+        ((0.0, 1.0, 1.0), [0]),
+        ((0.5, 1.0, 0.0, 0.5, 0.5), [2]),
+        # nobody is strictly below
+        ((1.0, 0.0, 0.0), []),
+        ((0.5, 0.5, 0.5), []),
+        ((1.0, 0.0, 1.0, 0.0, 0.0), []),
+        # even count: the median is the mean of the middle two
+        ((1.0, 0.0), [1]),
+        ((1.0, 0.75, 0.5, 0.25), [3, 2]),
+        ((0.25, 0.5, 0.75, 1.0), [0, 1]),
+        ((1.0, 0.5, 0.5, 0.0), [3]),
+        ((1.0, 0.0, 0.0, 0.0), []),
+        ((0.5, 0.5), []),
+        # equal means leave in the order of their index
+        ((0.0, 1.0, 0.0, 1.0), [0, 2]),
+        ((1.0, 1.0, 0.0, 0.0), [2, 3]),
+        ((0.5, 0.25, 1.0, 0.25, 0.75), [1, 3]),
+    ],
+)
+def test_candidates_strictly_below_the_median_are_voted_out_the_worst_first(
+    worth: tuple[float, ...], voted: list[int]
+) -> None:
+    arms = len(worth)
+    player = new_player(arms)
+    first = short(arms).pulls(1)
+    assert play(player, arms * first - 1, worth) == []
+    assert play(player, 1, worth) == [Vote(arm, 0, sequence) for sequence, arm in enumerate(voted)]
+    assert player.candidates() == tuple(arm for arm in range(arms) if arm not in voted)
+    assert player.epoch() == 2
+
+
+def test_all_pulls_of_an_epoch_count_in_the_mean() -> None:
+    player = new_player(2)
+    plays(player, 10)
+    for reward in (1.0, 0.0, 0.5, 0.25, 0.0):  # five of arm 0, though three would do: mean .35
+        player.reward(0, reward)
+    assert (player.pulls(0), player.mean(0)) == (5, 0.35)
+    player.reward(1, 0.0)
+    player.reward(1, 1.0)
+    assert list(player.reward(1, 0.125)) == [Vote(0, 0, 0)]  # mean .375
+
+
+def test_an_epoch_waits_for_every_remaining_arm() -> None:
+    player = new_player(3)
+    plays(player, 30)
+    for arm in (0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2):
+        assert not player.reward(arm, 1.0 - arm / 2)
+    assert player.epoch() == 1
+    assert list(player.reward(2, 0.0)) == [Vote(2, 0, 0)]
+    assert player.epoch() == 2
+
+
+def test_an_epoch_waits_for_remaining_arms_that_are_no_candidates_too() -> None:
+    player = new_player(3)
+    play(player, 9, (1.0, 0.5, 0.0))
+    assert player.candidates() == (0, 1)
+    plays(player, 60)
+    for arm in (0, 1):  # epoch 2 needs seven of each
+        for _ in range(10):
+            assert not player.reward(arm, 1.0 - arm / 2)
+    for _ in range(6):
+        assert not player.reward(2, 0.0)
+    assert player.epoch() == 2
+    assert list(player.reward(2, 0.0)) == [Vote(1, 0, 1)]
+    assert player.epoch() == 3
+
+
+def test_pulls_restart_for_former_candidates_and_go_on_for_the_others() -> None:
+    player = new_player(5)
+    worth = (1.0, 0.75, 0.5, 0.25, 0.0)
+    # epoch 1: four of each; median .5
+    assert play(player, 20, worth) == [Vote(4, 0, 0), Vote(3, 0, 1)]
+    assert [player.pulls(arm) for arm in range(5)] == [0, 0, 0, 0, 0]
+    assert [player.mean(arm) for arm in range(5)] == [0.0, 0.0, 0.0, 0.0, 0.0]
+    # epoch 2: eight of each; candidates 0, 1, 2, median .75
+    assert play(player, 40, worth) == [Vote(2, 0, 2)]
+    assert [player.pulls(arm) for arm in range(5)] == [0, 0, 0, 8, 8]
+    assert [player.mean(arm) for arm in range(5)] == [0.0, 0.0, 0.0, 0.25, 0.0]
+    # epoch 3: sixteen of each; 3 and 4 had eight already, so arm 2 is the last to get there
+    assert play(player, 77, worth) == []
+    assert [player.pulls(arm) for arm in range(5)] == [16, 16, 15, 23, 23]
+    assert play(player, 1, worth) == [Vote(1, 0, 3)]
+    assert [player.pulls(arm) for arm in range(5)] == [0, 0, 16, 23, 23]
+    assert player.finished
+
+
+def test_an_arm_voted_out_is_never_voted_out_again() -> None:
+    player = new_player(3)
+    assert play(player, 9, (1.0, 1.0, 0.0)) == [Vote(2, 0, 0)]
+    # epochs 2 and 3: arms 0 and 1 are equal, arm 2 is still the worst but no candidate
+    assert play(player, 3 * 7 + 3 * 14, (1.0, 1.0, 0.0)) == []
+    assert player.epoch() == 4
+    assert player.candidates() == (0, 1)
+
+
+def test_an_arm_that_is_no_candidate_has_no_part_in_the_median() -> None:
+    player = new_player(3)
+    play(player, 9, (1.0, 0.5, 0.0))
+    # means 1, .5, 0: the median of the candidates is .75; with arm 2 it would be .5 and nobody would leave.
+    assert play(player, 21, (1.0, 0.5, 0.0)) == [Vote(1, 0, 1)]
+
+
+# ---- decision 6: votes and eliminations
+
+
+def test_a_vote_eliminates_nothing_here() -> None:
+    player = new_player(3)
+    play(player, 9, (1.0, 0.5, 0.0))
+    assert player.remaining == (0, 1, 2)
+    assert [player.arm_state(arm) for arm in range(3)] == ["candidate", "candidate", "voted"]
+    assert plays(player, 4) == [0, 1, 2, 0]
+
+
+def test_an_elimination_removes_from_remaining_and_from_candidates() -> None:
+    player = new_player(4)
+    player.receive(Elimination((2,)))
+    assert player.remaining == (0, 1, 3)
+    assert player.candidates() == (0, 1, 3)
+    assert [player.arm_state(arm) for arm in range(4)] == ["candidate", "candidate", "eliminated", "candidate"]
+
+
+def test_an_elimination_may_name_several_arms() -> None:
+    player = new_player(5)
+    player.receive(Elimination((0, 2, 4)))
+    assert player.remaining == (1, 3)
+    assert player.candidates() == (1, 3)
+
+
+def test_the_same_elimination_again_changes_nothing() -> None:
+    player = new_player(4)
+    play(player, 6, (1.0, 0.5, 0.0, 0.5))
+    player.receive(Elimination((1, 2)))
+    before = player.snapshot()
+    player.receive(Elimination((1, 2)))
+    player.receive(Elimination((2,)))
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("gone", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_the_last_arm_is_never_eliminated(gone: tuple[int, ...]) -> None:
+    player = new_player(3)
+    player.receive(Elimination(gone))
+    assert player.remaining == gone[-1:]
+    player.receive(Elimination(player.remaining))
+    assert player.remaining == gone[-1:]
+    assert plays(player, 2) == [gone[-1], gone[-1]]
+
+
+@pytest.mark.parametrize("arms", [(3,), (-1,), (1, 7), (0.5,), ("1",), (None,)], ids=repr)
+def test_an_elimination_of_an_unknown_arm_changes_nothing(arms: Any) -> None:
+    player = new_player(3)
+    before = player.snapshot()
+    with pytest.raises(UnknownArm, match="from 0 to 2"):
+        player.receive(Elimination(arms))
+    assert player.snapshot() == before
+
+
+def test_the_median_is_taken_among_the_candidates_that_are_left() -> None:
+    player = new_player(4)
+    play(player, 12, (1.0, 0.75, 0.5, 0.0))  # three of four pulls
+    player.receive(Elimination((3,)))
+    # Of 1, .75, .5 the median is .75. With arm 3 it would be .625: the same arm 2 would leave, and arm 3 with it.
+    assert play(player, 3, (1.0, 0.75, 0.5, 0.0)) == [Vote(2, 0, 0)]
+    assert player.candidates() == (0, 1)
+
+
+# ---- the test of an epoch follows a reward
+
+
+def test_when_an_elimination_takes_the_last_missing_arm_the_epoch_ends_with_the_next_reward() -> None:
+    player = new_player(3)
+    rewards = {0: [0.0, 0.0, 1.0], 1: [0.0, 1.0, 0.0], 2: [1.0, 1.0]}
+    for _ in range(8):  # arms 0 and 1 have their three pulls, arm 2 has two
+        arm, ticket = player.decide()
+        assert not player.reward(arm, rewards[arm].pop(0), ticket=ticket)
+    player.receive(Elimination((2,)))
+    assert player.epoch() == 1
+    arm, ticket = player.decide()
+    assert arm == 0
+    # The fourth pull counts: means 2/4 and 1/3, median .417. Without it both were 1/3 and nobody would leave.
+    assert list(player.reward(arm, 1.0, ticket=ticket)) == [Vote(1, 0, 0)]
+    assert player.epoch() == 2
+
+
+def test_a_late_reward_is_not_the_reward_that_the_test_follows() -> None:
+    player = new_player(3)
+    play(player, 8, (1.0, 0.5, 0.0))
+    arm, ticket = player.decide()
+    player.receive(Elimination((2,)))
+    assert not player.reward(arm, 0.0, ticket=ticket)
+    assert (player.late_rewards, player.epoch()) == (1, 1)
+    assert play(player, 1, (1.0, 0.5, 0.0)) == [Vote(1, 0, 0)]
+
+
+def test_an_elimination_that_leaves_one_candidate_ends_no_epoch() -> None:
+    player = new_player(3)
+    play(player, 9, (1.0, 0.5, 0.0))
+    player.receive(Elimination((0,)))  # candidates: 1; remaining: 1 and 2
+    assert play(player, 40, (1.0, 0.5, 0.0)) == []
+    assert player.epoch() == 2
+    assert player.finished
+
+
+# ---- decision 7: the end of a player
+
+
+def test_a_player_whose_favourite_was_eliminated_has_no_candidate_and_is_finished() -> None:
+    player = new_player(2)
+    assert play(player, 6, (1.0, 0.0)) == [Vote(1, 0, 0)]
+    assert player.candidates() == (0,)
+    player.receive(Elimination((0,)))
+    assert player.candidates() == ()
+    assert player.remaining == (1,)
+    assert player.finished
+    assert player.status == "finished"
+
+
+def test_a_player_with_one_candidate_is_finished_and_one_with_two_is_not() -> None:
+    player = new_player(3)
+    assert (player.finished, player.status) == (False, "exploring")
+    play(player, 9, (1.0, 0.5, 0.0))
+    assert (player.candidates(), player.finished, player.status) == ((0, 1), False, "exploring")
+    play(player, 21, (1.0, 0.5, 0.0))
+    assert (player.candidates(), player.finished, player.status) == ((0,), True, "finished")
+
+
+def test_a_finished_player_goes_on_deciding_and_votes_no_more() -> None:
+    player = new_player(2)
+    play(player, 6, (1.0, 0.0))
+    assert player.finished
+    assert play(player, 500, (0.0, 1.0)) == []
+    assert plays(player, 3) == [0, 1, 0]
+    player.receive(Elimination((1,)))
+    assert plays(player, 3) == [0, 0, 0]
+    assert play(player, 100, (1.0, 0.0)) == []
+
+
+# ---- decision 9: equal means
+
+
+def test_with_equal_means_epochs_go_on_for_ever_and_the_status_is_tied() -> None:
+    player = new_player(2)
+    assert player.status == "exploring"
+    assert play(player, 6, (0.5, 0.5)) == []
+    assert (player.status, player.epoch(), player.candidates()) == ("tied", 2, (0, 1))
+    assert play(player, 12, (0.5, 0.5)) == []
+    assert (player.status, player.epoch(), player.finished) == ("tied", 3, False)
+    assert play(player, 26, (0.5, 0.25)) == [Vote(1, 0, 0)]
+    assert player.status == "finished"
+
+
+def test_a_player_that_has_separated_something_is_no_longer_tied() -> None:
+    player = new_player(3)
+    play(player, 9, (0.5, 0.5, 0.5))
+    assert player.status == "tied"
+    play(player, 21, (1.0, 0.5, 0.0))
+    assert player.status == "exploring"
+
+
+# ---- decision 10: several instances share every event
+
+
+def two_instances(*log_etas: float) -> MedianPlayer:
+    """Three arms; each instance has the short epochs that go with its ln η."""
+    task = Task(arms=3, players=2, epsilon=0.8, delta=0.9, protocol="edme", instances=len(log_etas))
+    return MedianPlayer(task, "site", schedules=[short(3, log_eta) for log_eta in log_etas])
+
+
+def test_instances_with_epochs_of_different_length_share_every_event() -> None:
+    # η = .9: 3 and 7 pulls as in the table. η = .9/e²: ln(9/.45) + 2 = 4.996: 5; 16/9·(ln 40 + 2) = 10.11: 11.
+    player = two_instances(math.log(0.9), math.log(0.9) - 2)
+    worth = (1.0, 0.5, 0.0)
+    assert player.instances == 2
+    # three of each: the first instance ends its first epoch
+    assert play(player, 8, worth) == []
+    assert play(player, 1, worth) == [Vote(2, 0, 0)]
+    assert [player.epoch(0), player.epoch(1)] == [2, 1]
+    assert [player.candidates(0), player.candidates(1)] == [(0, 1), (0, 1, 2)]
+    assert [player.pulls(2, 0), player.pulls(2, 1)] == [0, 3]
+    # five of each: the second ends its first
+    assert play(player, 5, worth) == []
+    assert play(player, 1, worth) == [Vote(2, 1, 1)]
+    assert [player.pulls(0, 0), player.pulls(0, 1)] == [2, 0]
+    # 3 + 7 = 10 of each: the first ends its second epoch and is finished
+    assert play(player, 14, worth) == []
+    assert play(player, 1, worth) == [Vote(1, 0, 2)]
+    assert [player.candidates(0), player.candidates(1)] == [(0,), (0, 1)]
+    assert not player.finished
+    # 5 + 11 = 16 of each: so does the second
+    assert play(player, 17, worth) == []
+    assert play(player, 1, worth) == [Vote(1, 1, 3)]
+    assert player.finished
+
+
+def test_each_instance_takes_the_mean_over_its_own_epoch() -> None:
+    player = two_instances(math.log(0.9), math.log(0.9) - 2)
+    play(player, 9, (1.0, 0.5, 0.0))
+    play(player, 3, (0.0, 0.5, 1.0))
+    assert [player.mean(arm, 0) for arm in range(3)] == [0.0, 0.5, 1.0]
+    assert [player.mean(arm, 1) for arm in range(3)] == [0.75, 0.5, 0.25]
+    # fifth of each: means of the second instance .6, .5, .4
+    assert play(player, 3, (0.0, 0.5, 1.0)) == [Vote(2, 1, 1)]
+    # seven of each in the first instance: 0, .5 for its candidates, where the second has seen 3/7 and .5
+    assert play(player, 15, (0.0, 0.5, 1.0)) == [Vote(0, 0, 2)]
+
+
+def test_one_reward_can_end_epochs_of_several_instances() -> None:
+    player = two_instances(math.log(0.9), math.log(0.9))
+    assert play(player, 8, (0.0, 1.0, 0.5)) == []
+    assert play(player, 1, (0.0, 1.0, 0.5)) == [Vote(0, 0, 0), Vote(0, 1, 1)]
+
+
+def test_an_elimination_holds_in_every_instance() -> None:
+    player = two_instances(math.log(0.9), math.log(0.9) - 2)
+    play(player, 9, (1.0, 0.5, 0.0))
+    player.receive(Elimination((0,)))
+    assert player.remaining == (1, 2)
+    assert [player.candidates(0), player.candidates(1)] == [(1,), (1, 2)]
+    assert [player.arm_state(2, 0), player.arm_state(2, 1)] == ["voted", "candidate"]
+    assert not player.finished
+
+
+def test_several_instances_are_tied_when_all_that_are_unfinished_are() -> None:
+    player = two_instances(math.log(0.9), math.log(0.9) - 2)
+    play(player, 9, (0.5, 0.5, 0.5))
+    assert player.status == "exploring"  # the second instance has ended no epoch
+    play(player, 6, (0.5, 0.5, 0.5))
+    assert player.status == "tied"
+
+
+def test_the_instances_of_a_task_have_the_epochs_of_algorithm_4() -> None:
+    # K = 2, ε = .8, δ/M = .45, 4/ε_1² = 100.
+    # N_γ1 = 1: η = .45² = .2025, 100·ln(6/.10125) = 408.19. N_γ2 = 2: η = .45, 100·ln(6/.225) = 328.34.
+    player = MedianPlayer(Task(arms=2, players=2, epsilon=0.8, delta=0.9, protocol="edme", instances=2), 0)
+    assert play(player, 2 * 329 - 1, (1.0, 0.0)) == []
+    assert play(player, 1, (1.0, 0.0)) == [Vote(1, 1, 0)]
+    assert play(player, 2 * (409 - 329) - 1, (1.0, 0.0)) == []
+    assert play(player, 1, (1.0, 0.0)) == [Vote(1, 0, 1)]
+
+
+# ---- what people ask
+
+
+@pytest.mark.parametrize("arm", [-1, 3, True, "0"], ids=repr)
+def test_questions_about_unknown_arms_are_refused(arm: Any) -> None:
+    player = new_player(3)
+    for question in (player.pulls, player.mean, player.arm_state):
+        with pytest.raises(InvalidEvent, match="unknown arm"):
+            question(arm)

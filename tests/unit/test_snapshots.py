@@ -1,0 +1,422 @@
+"""Snapshots: a restored participant goes on exactly as the original, and nothing is restored from a damaged one."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+
+from outvote.core import protocols
+from outvote.core.errors import MalformedSnapshot
+from outvote.core.median import MedianPlayer
+from outvote.core.messages import Elimination, Vote
+from outvote.core.task import Task
+from outvote.core.votes import VoteServer
+
+Tree: TypeAlias = dict[str, Any]
+Path: TypeAlias = tuple[str | int, ...]
+
+
+def through_json(snapshot: Tree) -> Tree:
+    loaded: Tree = json.loads(json.dumps(snapshot, allow_nan=False))
+    return loaded
+
+
+# ---- participants in several states
+
+# One player, certified: p = δ = .99, η² = 27·3·.99/2, η_1 = 3.166; 4/(.99/4)² = 65.30, 65.30·ln(9/3.166) = 68.2
+SHORT: dict[str, Any] = {"arms": 3, "players": 1, "epsilon": 0.99, "delta": 0.99, "quorum": "certified"}
+PLAIN = Task(**SHORT)
+WINDOWED = Task(**SHORT, reward_window=60)
+EXTENDED = Task(arms=3, players=2, epsilon=0.99, delta=0.99, protocol="edme", instances=2)
+WORTH = (1.0, 0.5, 0.0)
+
+
+def play(player: MedianPlayer, turns: int) -> list[Vote]:
+    votes: list[Vote] = []
+    for _ in range(turns):
+        arm, ticket = player.decide()
+        votes += player.reward(arm, WORTH[arm], ticket=ticket)
+    return votes
+
+
+def new_player() -> MedianPlayer:
+    return MedianPlayer(PLAIN, "site")
+
+
+def player_amid_an_epoch() -> MedianPlayer:
+    player = MedianPlayer(PLAIN, 7)
+    play(player, 100)
+    for _ in range(8):
+        player.decide()
+    player.reward(1, 0.25)
+    return player
+
+
+def player_that_waits_for_rewards_of_two_batches() -> MedianPlayer:
+    player = MedianPlayer(PLAIN, "site")
+    for _ in range(3 * 69 + 10):
+        player.decide()
+    player.reward(0, 0.5, ticket=0)
+    return player
+
+
+def player_that_voted() -> MedianPlayer:
+    player = MedianPlayer(PLAIN, "site")
+    assert play(player, 3 * 69) == [Vote(2, 0, 0)]
+    play(player, 20)
+    return player
+
+
+def player_that_heard_of_an_elimination() -> MedianPlayer:
+    player = player_that_voted()
+    player.decide()
+    player.receive(Elimination((2,)))
+    player.reward(2, 1.0)
+    assert player.late_rewards == 1
+    return player
+
+
+def player_that_must_test_with_the_next_reward() -> MedianPlayer:
+    player = MedianPlayer(PLAIN, "site")
+    play(player, 3 * 69 - 1)
+    player.receive(Elimination((2,)))
+    return player
+
+
+def tied_player() -> MedianPlayer:
+    player = MedianPlayer(PLAIN, "site")
+    for _ in range(3 * 69):
+        arm, ticket = player.decide()
+        player.reward(arm, 0.5, ticket=ticket)
+    assert player.status == "tied"
+    return player
+
+
+def finished_player() -> MedianPlayer:
+    player = player_that_voted()
+    play(player, 2_000)
+    assert player.finished
+    return player
+
+
+def player_with_full_and_open_batches() -> MedianPlayer:
+    player = MedianPlayer(WINDOWED, "site")
+    for turn in range(3 * 69 + 10):
+        arm, ticket = player.decide()
+        if turn % 4:  # every fourth is never answered
+            player.reward(arm, WORTH[arm], ticket=ticket)
+    assert player.take_full() == [0, 1, 2]
+    player.close(1)
+    player.reward(1, 1.0, ticket=1)
+    assert player.dropped_rewards == 1
+    return player
+
+
+def finished_player_with_a_window() -> MedianPlayer:
+    player = MedianPlayer(WINDOWED, "site")
+    for _ in range(5_000):
+        arm, ticket = player.decide()
+        player.reward(arm, WORTH[arm], ticket=ticket)
+        for full in player.take_full():
+            player.close(full)
+    assert player.finished
+    assert {batch[2] for batch in player.snapshot()["batches"]} == {-1}  # nothing is left to learn: endless batches
+    return player
+
+
+def player_of_two_instances() -> MedianPlayer:
+    # 65.30·ln(18/.495^(2/N_γ)): 280.6 pulls for N_γ = 1, 234.7 for N_γ = 2
+    player = MedianPlayer(EXTENDED, "site")
+    play(player, 3 * 235 + 7)
+    assert (player.epoch(0), player.epoch(1)) == (1, 2)
+    player.decide()
+    return player
+
+
+PLAYERS: dict[str, Callable[[], MedianPlayer]] = {
+    maker.__name__: maker
+    for maker in (
+        new_player,
+        player_amid_an_epoch,
+        player_that_waits_for_rewards_of_two_batches,
+        player_that_voted,
+        player_that_heard_of_an_elimination,
+        player_that_must_test_with_the_next_reward,
+        tied_player,
+        finished_player,
+        player_with_full_and_open_batches,
+        finished_player_with_a_window,
+        player_of_two_instances,
+    )
+}
+
+FLEET = Task(arms=4, players=4, epsilon=0.5, delta=0.05)
+NAMED = Task(arms=4, players=["paris", "rome", "berlin"], epsilon=0.5, delta=0.05)
+EXTENDED_FLEET = Task(arms=3, players=4, epsilon=0.5, delta=0.05, protocol="edme", instances=2)
+
+
+def new_server() -> VoteServer:
+    return VoteServer(FLEET)
+
+
+def server_with_held_votes() -> VoteServer:
+    server = VoteServer(FLEET)
+    for player, arm, sequence in ((0, 3, 0), (1, 3, 0), (0, 2, 1), (1, 2, 1), (2, 1, 2), (2, 0, 1), (3, 0, 0)):
+        server.receive(player, Vote(arm, 0, sequence))
+    server.receive(0, Vote(3, 0, 0))
+    assert (server.eliminated, server.duplicates) == ((3, 2), 1)
+    return server
+
+
+def server_of_named_players() -> VoteServer:
+    server = VoteServer(NAMED)
+    server.receive("paris", Vote(3), incarnation="first life")
+    server.receive("paris", Vote(2, 0, 1), incarnation="first life")
+    server.receive("paris", Vote(2), incarnation="second life")
+    server.receive("rome", Vote(2, 0, 2))
+    with pytest.raises(ValueError, match="unknown player"):
+        server.receive("oslo", Vote(2))
+    assert server.refused == 1
+    return server
+
+
+def server_of_two_instances() -> VoteServer:
+    server = VoteServer(EXTENDED_FLEET)  # N_γ = 2, 4: quorums 1, 2
+    server.receive("a", Vote(2, 1, 0))
+    server.receive("a", Vote(2, 0, 1))
+    server.receive("a", Vote(1, 1, 3))
+    server.receive("b", Vote(1, 1, 0))
+    assert server.eliminated == (2,)
+    return server
+
+
+SERVERS: dict[str, Callable[[], VoteServer]] = {
+    maker.__name__: maker
+    for maker in (new_server, server_with_held_votes, server_of_named_players, server_of_two_instances)
+}
+
+
+# ---- going on as if nothing had happened
+
+
+def go_on(player: MedianPlayer, turns: int, due: list[int]) -> list[Any]:
+    """An application that answers late, out of order or never, and closes what is due; all that the player said."""
+    rng = random.Random(1)
+    said: list[Any] = []
+    unanswered: list[tuple[int, int]] = []
+    due = list(due)
+    for turn in range(turns):
+        unanswered.append(player.decide())
+        said.append(unanswered[-1])
+        if rng.random() < 0.9:
+            arm, ticket = unanswered.pop(rng.randrange(len(unanswered)))
+            said += player.reward(arm, rng.random() * WORTH[arm], ticket=ticket)
+        due += player.take_full()
+        if due and rng.random() < 0.2:
+            said += player.close(due.pop(0))
+        if turn == turns // 2:
+            player.receive(Elimination((1,)))
+            said.append(player.snapshot())
+    return [*said, player.snapshot()]
+
+
+@pytest.mark.parametrize("state", PLAYERS)
+def test_a_restored_player_goes_on_as_the_original(state: str) -> None:
+    player = PLAYERS[state]()
+    snapshot = player.snapshot()
+    restored = MedianPlayer.restore(player.task, through_json(snapshot))
+    due = restored.take_full()
+    assert restored.snapshot() == snapshot
+    assert (restored.remaining, restored.status) == (player.remaining, player.status)
+    assert go_on(restored, 4_000, due) == go_on(player, 4_000, due)
+
+
+def test_a_restored_player_names_all_that_is_still_to_be_closed() -> None:
+    player = player_with_full_and_open_batches()
+    restored = MedianPlayer.restore(WINDOWED, through_json(player.snapshot()))
+    assert restored.take_full() == [0, 2]
+
+
+def test_a_restored_player_that_waits_for_a_test_asks_for_it_again() -> None:
+    player = MedianPlayer(WINDOWED, "site")
+    for _ in range(3 * 69 - 1):
+        arm, ticket = player.decide()
+        player.reward(arm, WORTH[arm], ticket=ticket)
+    for full in player.take_full():
+        assert not player.close(full)
+    player.receive(Elimination((2,)))
+    restored = MedianPlayer.restore(WINDOWED, through_json(player.snapshot()))
+    (asked,) = player.take_full()
+    (asked_again,) = restored.take_full()
+    assert list(player.close(asked)) == [Vote(1, 0, 0)]
+    assert list(restored.close(asked_again)) == [Vote(1, 0, 0)]
+    assert not restored.close(asked)  # a timer of before the restart may still go off
+
+
+@pytest.mark.parametrize("state", SERVERS)
+def test_a_restored_server_goes_on_as_the_original(state: str) -> None:
+    server = SERVERS[state]()
+    snapshot = server.snapshot()
+    restored = VoteServer.restore(server.task, through_json(snapshot))
+    assert restored.snapshot() == snapshot
+    arms, instances = len(server.task.arms), len(server.task.instances)
+    players = server.task.player_names or ("a", "b", 0, 1, 2, 3)
+    rng = random.Random(2)
+    for _ in range(200):
+        player, vote = rng.choice(players), Vote(rng.randrange(arms), rng.randrange(instances), rng.randrange(3))
+        answers = []
+        for one in (server, restored):
+            try:
+                answers.append(str(one.receive(player, vote)))
+            except ValueError as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
+        assert restored.finished == server.finished
+        assert restored.finished_players() == server.finished_players()
+        assert [restored.votes(arm) for arm in range(arms)] == [server.votes(arm) for arm in range(arms)]
+    assert restored.snapshot() == server.snapshot()
+
+
+@pytest.mark.parametrize("state", [*PLAYERS, *SERVERS])
+def test_the_registry_restores_what_a_snapshot_is_of(state: str) -> None:
+    original = PLAYERS[state]() if state in PLAYERS else SERVERS[state]()
+    restored = protocols.restore(original.task, through_json(original.snapshot()))
+    assert type(restored) is type(original)
+    assert restored.snapshot() == original.snapshot()
+
+
+@pytest.mark.parametrize("state", PLAYERS)
+def test_a_player_is_a_few_numbers_per_arm_and_instance(state: str) -> None:
+    # No event is kept: the size does not grow with the thousands of events behind some of these states.
+    assert len(json.dumps(PLAYERS[state]().snapshot())) < 1_500
+
+
+# ---- refusal
+
+
+def refused(task: Task, data: Any) -> str:
+    with pytest.raises(MalformedSnapshot) as caught:
+        protocols.restore(task, data)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+EVERY_STATE: dict[str, Callable[[], MedianPlayer | VoteServer]] = {**PLAYERS, **SERVERS}
+
+
+def nodes(tree: Any, path: Path = ()) -> Iterator[Path]:
+    """Every place in a snapshot."""
+    if path:
+        yield path
+    children = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, child in children:
+        yield from nodes(child, (*path, key))
+
+
+def damaged(snapshot: Tree, path: Path, change: Callable[[Any, Any], None]) -> Tree:
+    """A copy in which one place was changed."""
+    copied = copy.deepcopy(snapshot)
+    parent: Any = copied
+    for key in path[:-1]:
+        parent = parent[key]
+    change(parent, path[-1])
+    return copied
+
+
+def cut(parent: Any, key: Any) -> None:
+    del parent[key]
+
+
+def add_one(parent: Any, key: Any) -> None:
+    value = parent[key]
+    if isinstance(value, bool):
+        parent[key] = not value
+    elif isinstance(value, int | float):
+        parent[key] = value + 1
+    elif isinstance(value, str):
+        parent[key] = value + "x"
+    elif value is None:
+        parent[key] = 0
+    elif isinstance(value, list):
+        value.append(0)
+    else:
+        value["colour"] = "red"
+
+
+def retype(parent: Any, key: Any) -> None:
+    value = parent[key]
+    parent[key] = float(value) if isinstance(value, int) and not isinstance(value, bool) else [value]
+
+
+@pytest.mark.parametrize("change", [cut, add_one, retype])
+@pytest.mark.parametrize("state", EVERY_STATE)
+def test_whatever_was_cut_or_altered_the_rest_is_refused(state: str, change: Callable[[Any, Any], None]) -> None:
+    original = EVERY_STATE[state]()
+    snapshot = through_json(original.snapshot())
+    places = list(nodes(snapshot))
+    assert len(places) > 8
+    for path in places:
+        refused(original.task, damaged(snapshot, path, change))
+    assert protocols.restore(original.task, snapshot).snapshot() == snapshot
+
+
+@pytest.mark.parametrize("state", EVERY_STATE)
+def test_a_snapshot_of_another_task_is_refused(state: str) -> None:
+    original = EVERY_STATE[state]()
+    task = original.task.to_json()
+    for other in (
+        {**task, "epsilon": 0.6},
+        {**task, "arms": [*task["arms"], "one more"]},
+        {**task, "name": "another"},
+        {**task, "reward_window": 3.0},
+    ):
+        message = refused(Task.from_json(other), original.snapshot())
+        assert Task.from_json(other).fingerprint() in message
+        assert original.task.fingerprint() in message
+
+
+def test_equal_tasks_have_equal_fingerprints_and_others_do_not() -> None:
+    assert Task(**SHORT).fingerprint() == Task.from_json(PLAIN.to_json()).fingerprint()
+    tasks = (PLAIN, WINDOWED, EXTENDED, FLEET, NAMED, EXTENDED_FLEET)
+    assert len({task.fingerprint() for task in tasks}) == len(tasks)
+
+
+def sealed_again(snapshot: Tree, **changes: Any) -> Tree:
+    """What a later version of this code might write: other fields, and a checksum that fits them."""
+    state = {key: value for key, value in {**snapshot, **changes}.items() if key != "checksum"}
+    text = json.dumps(state, sort_keys=True, allow_nan=False)
+    return {**state, "checksum": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def test_another_version_is_refused_though_it_is_whole() -> None:
+    snapshot = new_player().snapshot()
+    assert sealed_again(snapshot) == snapshot
+    assert "version 1 is needed, got 2" in refused(PLAIN, sealed_again(snapshot, version=2))
+
+
+def test_one_kind_is_not_restored_as_the_other() -> None:
+    with pytest.raises(MalformedSnapshot, match="kind 'server' is needed, got 'player'"):
+        VoteServer.restore(PLAIN, new_player().snapshot())
+    with pytest.raises(MalformedSnapshot, match="kind 'player' is needed, got 'server'"):
+        MedianPlayer.restore(FLEET, new_server().snapshot())
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [None, 7, "snapshot", [], {}, {"kind": "player"}, {"kind": "player", "checksum": None}, {"kind": "fleet"}, b"{}"],
+    ids=repr,
+)
+def test_garbage_is_refused(garbage: Any) -> None:
+    refused(PLAIN, garbage)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, {1, 2}, object()], ids=["nan", "inf", "set", "object"])
+def test_what_is_no_json_is_refused(value: object) -> None:
+    refused(PLAIN, {**new_player().snapshot(), "pulls": [value]})

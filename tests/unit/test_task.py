@@ -1,0 +1,312 @@
+"""A Task that exists is sound: what cannot be is refused with the value received and what is allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import pytest
+
+from outvote.core.errors import InvalidTask
+from outvote.core.task import Task
+
+SOUND: dict[str, Any] = {"arms": 3, "players": 4, "epsilon": 0.5, "delta": 0.05}
+
+
+def task(**changes: Any) -> Task:
+    return Task(**{**SOUND, **changes})
+
+
+def refusal(**changes: Any) -> str:
+    with pytest.raises(InvalidTask) as caught:
+        task(**changes)
+    return str(caught.value)
+
+
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    # K ≥ 2
+    ({"arms": 1}, ["arms", "at least 2", "got 1"]),
+    ({"arms": 0}, ["arms", "at least 2", "got 0"]),
+    ({"arms": -3}, ["arms", "at least 2", "got -3"]),
+    ({"arms": True}, ["arms", "at least 2", "got True"]),
+    ({"arms": 2.0}, ["arms", "got 2.0"]),
+    ({"arms": "ab"}, ["arms", "got 'ab'"]),
+    ({"arms": None}, ["arms", "got None"]),
+    ({"arms": []}, ["arms", "at least 2", "got 0"]),
+    ({"arms": ["only"]}, ["arms", "at least 2", "got 1"]),
+    ({"arms": ["a", "b", "a"]}, ["arms", "different", "got 'a' twice"]),
+    ({"arms": ["a", "b\n"]}, ["arm's name", "1 to 64 printable", "got 'b\\n'"]),
+    ({"arms": ["a", ""]}, ["arm's name", "1 to 64 printable", "got ''"]),
+    ({"arms": ["a", "b" * 65]}, ["arm's name", "1 to 64 printable", "b" * 65]),
+    ({"arms": ["a", 1]}, ["arm's name", "1 to 64 printable", "got 1"]),
+    # 0 < ε < 1
+    ({"epsilon": 0}, ["epsilon", "above 0", "below 1", "got 0"]),
+    ({"epsilon": 0.0}, ["epsilon", "above 0", "below 1", "got 0.0"]),
+    ({"epsilon": 1}, ["epsilon", "above 0", "below 1", "got 1"]),
+    ({"epsilon": -1}, ["epsilon", "above 0", "below 1", "got -1"]),
+    ({"epsilon": math.nan}, ["epsilon", "above 0", "below 1", "got nan"]),
+    ({"epsilon": math.inf}, ["epsilon", "above 0", "below 1", "got inf"]),
+    ({"epsilon": "0.5"}, ["epsilon", "above 0", "below 1", "got '0.5'"]),
+    ({"epsilon": None}, ["epsilon", "above 0", "below 1", "got None"]),
+    ({"epsilon": True}, ["epsilon", "above 0", "below 1", "got True"]),
+    ({"epsilon": 10**400}, ["epsilon", "above 0", "below 1", "got 1000"]),
+    # 0 < δ < 1
+    ({"delta": 0}, ["delta", "above 0", "below 1", "got 0"]),
+    ({"delta": 1}, ["delta", "above 0", "below 1", "got 1"]),
+    ({"delta": 1.5}, ["delta", "above 0", "below 1", "got 1.5"]),
+    ({"delta": -0.05}, ["delta", "above 0", "below 1", "got -0.05"]),
+    ({"delta": math.nan}, ["delta", "above 0", "below 1", "got nan"]),
+    ({"delta": "0.05"}, ["delta", "above 0", "below 1", "got '0.05'"]),
+    # N ≥ 1
+    ({"players": 0}, ["players", "at least 1", "got 0"]),
+    ({"players": -2}, ["players", "at least 1", "got -2"]),
+    ({"players": True}, ["players", "at least 1", "got True"]),
+    ({"players": 2.5}, ["players", "got 2.5"]),
+    ({"players": None}, ["players", "got None"]),
+    ({"players": "ab"}, ["players", "got 'ab'"]),
+    ({"players": 10**400}, ["players", "got 1000"]),
+    ({"players": []}, ["players", "at least 1", "got 0"]),
+    ({"players": ["a", "a"]}, ["players", "different", "got 'a' twice"]),
+    ({"players": ["a", ""]}, ["player's name", "1 to 64 letters", "got ''"]),
+    ({"players": ["a b"]}, ["player's name", "1 to 64 letters", "got 'a b'"]),
+    ({"players": ["a.b"]}, ["player's name", "1 to 64 letters", "got 'a.b'"]),
+    ({"players": ["é"]}, ["player's name", "1 to 64 letters", "got 'é'"]),
+    ({"players": ["a\n"]}, ["player's name", "1 to 64 letters", "got 'a\\n'"]),
+    ({"players": ["a" * 65]}, ["player's name", "1 to 64 letters", "a" * 65]),
+    ({"players": [1, 2]}, ["player's name", "1 to 64 letters", "got 1"]),
+    # 0 < N_γ ≤ N
+    ({"active_players": 0}, ["active_players", "above 0", "at most players = 4", "got 0"]),
+    ({"active_players": 4.001}, ["active_players", "above 0", "at most players = 4", "got 4.001"]),
+    ({"active_players": 5}, ["active_players", "above 0", "at most players = 4", "got 5"]),
+    ({"active_players": -1}, ["active_players", "above 0", "at most players = 4", "got -1"]),
+    ({"active_players": True}, ["active_players", "above 0", "at most players = 4", "got True"]),
+    ({"active_players": math.nan}, ["active_players", "above 0", "at most players = 4", "got nan"]),
+    ({"active_players": "2"}, ["active_players", "above 0", "at most players = 4", "got '2'"]),
+    ({"active_players": 2, "protocol": "edme"}, ["active_players", "'dme'", "got 2", "instances"]),
+    # M ≥ 1
+    ({"protocol": "edme", "instances": 0}, ["instances", "at least 1", "got 0"]),
+    ({"protocol": "edme", "instances": -1}, ["instances", "at least 1", "got -1"]),
+    ({"protocol": "edme", "instances": True}, ["instances", "at least 1", "got True"]),
+    ({"protocol": "edme", "instances": 2.5}, ["instances", "got 2.5"]),
+    ({"protocol": "edme", "instances": "12"}, ["instances", "got '12'"]),
+    ({"protocol": "edme", "instances": []}, ["instances", "increasing", "got []"]),
+    ({"protocol": "edme", "instances": [2, 1]}, ["instances", "increasing", "got [2, 1]"]),
+    ({"protocol": "edme", "instances": [1, 1]}, ["instances", "increasing", "got [1, 1]"]),
+    ({"protocol": "edme", "instances": [0, 1]}, ["instances", "above 0", "at most players = 4", "got 0"]),
+    ({"protocol": "edme", "instances": [1, 5]}, ["instances", "above 0", "at most players = 4", "got 5"]),
+    ({"protocol": "edme", "instances": [1, "2"]}, ["instances", "got '2'"]),
+    ({"instances": 2}, ["instances", "'edme'", "got 2", "active_players"]),
+    ({"instances": [1.0]}, ["instances", "'edme'", "got [1.0]", "active_players"]),
+    # closed choices
+    ({"protocol": "DME"}, ["protocol", "'dme'", "'edme'", "got 'DME'"]),
+    ({"protocol": None}, ["protocol", "'dme'", "'edme'", "got None"]),
+    ({"quorum": "majority"}, ["quorum", "'paper'", "'certified'", "got 'majority'"]),
+    ({"code": "morse"}, ["code", "'binary'", "'truncated'", "'huffman'", "got 'morse'"]),
+    # the weights of a Huffman code
+    ({"code": "huffman"}, ["huffman", "3 arms", "got 0"]),
+    ({"code": "huffman", "code_weights": [1, 2]}, ["huffman", "3 arms", "got 2"]),
+    ({"code": "huffman", "code_weights": [1, 2, 3, 4]}, ["huffman", "3 arms", "got 4"]),
+    ({"code": "huffman", "code_weights": [1, 0, 3]}, ["code_weights", "above 0", "got 0"]),
+    ({"code": "huffman", "code_weights": [1, -2, 3]}, ["code_weights", "above 0", "got -2"]),
+    ({"code": "huffman", "code_weights": [1, math.inf, 3]}, ["code_weights", "got inf"]),
+    ({"code": "huffman", "code_weights": [1, "2", 3]}, ["code_weights", "got '2'"]),
+    ({"code": "huffman", "code_weights": "123"}, ["code_weights", "got '123'"]),
+    ({"code_weights": [1, 2, 3]}, ["code_weights", "'huffman'", "got [1.0, 2.0, 3.0]"]),
+    # the rest
+    ({"reward_window": 0}, ["reward_window", "above 0", "got 0"]),
+    ({"reward_window": -60.0}, ["reward_window", "above 0", "got -60.0"]),
+    ({"reward_window": math.inf}, ["reward_window", "got inf"]),
+    ({"reward_window": "60"}, ["reward_window", "got '60'"]),
+    ({"rules": 2}, ["rules", "must be 1", "got 2"]),
+    ({"rules": "1"}, ["rules", "must be 1", "got '1'"]),
+    ({"name": ""}, ["name", "1 to 64 letters", "got ''"]),
+    ({"name": "a b"}, ["name", "1 to 64 letters", "got 'a b'"]),
+    ({"name": "a/b"}, ["name", "1 to 64 letters", "got 'a/b'"]),
+    ({"name": "a\n"}, ["name", "1 to 64 letters", "got 'a\\n'"]),
+    ({"name": "a" * 65}, ["name", "1 to 64 letters", "a" * 65]),
+    ({"name": 7}, ["name", "1 to 64 letters", "got 7"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "parts"), REFUSED, ids=[str(changes)[1:40] for changes, _ in REFUSED])
+def test_what_cannot_be_is_refused_with_the_value_and_what_is_allowed(
+    changes: dict[str, Any], parts: list[str]
+) -> None:
+    message = refusal(**changes)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_arms_that_are_no_names_at_all_are_refused() -> None:
+    assert "arm" in refusal(arms=[["a"], ["b"]])
+
+
+@pytest.mark.parametrize("epsilon", [1e-160, 1e-320, 5e-324])
+def test_an_epsilon_whose_epochs_would_never_end_is_refused(epsilon: float) -> None:
+    message = refusal(epsilon=epsilon)
+    assert repr(epsilon) in message
+    assert "larger epsilon" in message
+    assert "\n" not in message
+
+
+def test_the_smallest_delta_is_a_delta() -> None:
+    # δ/M, and one player's share of δ, are below the smallest floating-point number; their logarithms are not.
+    log_delta = math.log(5e-324)  # -744.44
+    # ln η = 2/N_γ · (ln δ − ln M), with N_γ = 4 in the last of M = 8 instances; 4/ε_1² = 256, 3K·2 = 18
+    extended = task(protocol="edme", delta=5e-324).schedules()[-1]
+    assert extended.pulls(1) == math.ceil(256 * (math.log(18) - 0.5 * (log_delta - math.log(8))))
+    # p = δ/N to first order, so ln η = ½ ln(27·3·δ/(2·64))
+    certified = task(quorum="certified", players=64, delta=5e-324).schedules()[0]
+    assert certified.pulls(1) == math.ceil(256 * (math.log(18) - 0.5 * (math.log(81 / 128) + log_delta)))
+
+
+def test_the_smallest_task_is_accepted() -> None:
+    smallest = task(arms=2, players=1)
+    assert smallest.arms == ("0", "1")
+    assert smallest.players == 1
+    assert smallest.player_names == ()
+    assert smallest.instances == (1.0,)
+
+
+def test_arms_and_players_may_be_named() -> None:
+    named = task(arms=["red", "dark green"], players=["site-1", "site_2", "a" * 64], name="x" * 64)
+    assert named.arms == ("red", "dark green")
+    assert named.player_names == ("site-1", "site_2", "a" * 64)
+    assert named.players == 3
+    assert named.active_players == 3.0
+
+
+def test_all_players_are_active_unless_told_otherwise() -> None:
+    assert task(players=64).active_players == 64.0
+    assert task(players=64, active_players=13).active_players == 13.0
+
+
+@pytest.mark.parametrize("active", [0.001, 0.5, 2.5, 3.999, 4])
+def test_active_players_may_be_a_fraction(active: float) -> None:
+    assert task(active_players=active).instances == (float(active),)
+
+
+def test_the_instances_of_edme_are_spread_evenly_and_their_number_is_eight_by_default() -> None:
+    # Algorithm 4, line 1: N_γi = N·i/M
+    assert task(protocol="edme", players=256).instances == (32.0, 64.0, 96.0, 128.0, 160.0, 192.0, 224.0, 256.0)
+    assert task(protocol="edme", players=6, instances=4).instances == (1.5, 3.0, 4.5, 6.0)
+    assert task(protocol="edme", players=6, instances=1).instances == (6.0,)
+
+
+def test_there_may_be_more_instances_than_players() -> None:
+    assert task(protocol="edme", players=1, instances=4).instances == (0.25, 0.5, 0.75, 1.0)
+
+
+def test_the_instances_of_edme_may_be_any_increasing_list() -> None:
+    listed = task(protocol="edme", players=64, instances=[1, 2.5, 64])
+    assert listed.instances == (1.0, 2.5, 64.0)
+    assert listed.active_players == 64.0
+
+
+def test_numbers_may_come_close_to_their_limits() -> None:
+    close = task(epsilon=0.999999, delta=0.999999, reward_window=1e-9)
+    assert (close.epsilon, close.delta, close.reward_window) == (0.999999, 0.999999, 1e-9)
+
+
+TASKS = {
+    "dme": task(),
+    "named": task(arms=["red", "green"], players=["a", "b"], name="shop"),
+    "fractional": task(active_players=2.5, quorum="certified"),
+    "edme": task(protocol="edme", players=5, instances=3),
+    "one instance": task(protocol="edme", players=5, instances=1),
+    "huffman": task(code="huffman", code_weights=[0.5, 0.25, 0.25]),
+    "windowed": task(reward_window=60, code="truncated"),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_survives_json(name: str) -> None:
+    assert Task.from_json(json.loads(json.dumps(TASKS[name].to_json()))) == TASKS[name]
+
+
+def test_the_json_of_a_task_has_its_fields_and_no_others() -> None:
+    assert task(active_players=2, reward_window=60).to_json() == {
+        "name": "task",
+        "protocol": "dme",
+        "arms": ["0", "1", "2"],
+        "epsilon": 0.5,
+        "delta": 0.05,
+        "players": 4,
+        "player_names": [],
+        "instances": [2.0],
+        "quorum": "paper",
+        "code": "binary",
+        "code_weights": [],
+        "reward_window": 60.0,
+        "rules": 1,
+    }
+
+
+@pytest.mark.parametrize("field", sorted(task().to_json()))
+def test_json_with_a_field_missing_is_refused(field: str) -> None:
+    data = task().to_json()
+    del data[field]
+    with pytest.raises(InvalidTask, match=field):
+        Task.from_json(data)
+
+
+def test_json_with_an_unknown_field_is_refused() -> None:
+    with pytest.raises(InvalidTask, match="colour"):
+        Task.from_json({**task().to_json(), "colour": "red"})
+
+
+@pytest.mark.parametrize("data", [None, [], "task", 7, {}, {"name": "task", 1: 2}])
+def test_what_is_no_task_in_json_is_refused(data: Any) -> None:
+    with pytest.raises(InvalidTask) as caught:
+        Task.from_json(data)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("arms", ["0"]),
+        ("arms", [0, 1]),
+        ("epsilon", 1.0),
+        ("epsilon", None),
+        ("players", 0),
+        ("players", "4"),
+        ("player_names", ["a", "b"]),  # players says 4
+        ("player_names", 5),
+        ("player_names", True),
+        ("player_names", "abcd"),
+        ("player_names", None),
+        ("instances", []),
+        ("instances", None),  # no default where all is said
+        ("instances", [1.0, 2.0]),  # two instances are for edme
+        ("instances", 4.0),
+        ("instances", [5.0]),
+        ("protocol", "edme "),
+        ("protocol", ["dme"]),
+        ("code_weights", [1.0]),
+        ("code_weights", None),
+        ("reward_window", 0),
+        ("rules", 2),
+        ("name", None),
+    ],
+)
+def test_json_with_a_wrong_value_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InvalidTask) as caught:
+        Task.from_json({**task().to_json(), field: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_task_cannot_be_changed() -> None:
+    fixed = task()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        fixed.epsilon = 0.1  # type: ignore[misc]
+    assert fixed.epsilon == 0.5
+
+
+def test_equal_descriptions_are_equal_tasks() -> None:
+    assert task() == task(arms=["0", "1", "2"], active_players=4)
+    assert hash(task()) == hash(task(active_players=4.0))
+    assert task() != task(epsilon=0.4)
