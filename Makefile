@@ -23,22 +23,20 @@ lint: $(VENV)/.dev ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.sim ## measure speed, each figure a ratio within one run
-	$(BIN)/python benchmarks/core_speed.py
+bench: $(VENV)/.sim ## measure speed and compare with other libraries (BENCH=--quick for a look)
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
-paper: $(VENV)/.sim ## the paper's four settings at 64 players, step by step (TRIALS=3)
-	@mkdir -p $(OUT)/paper
-	@for problem in 1 2; do for activity in uniform 80-20; do for protocol in dme edme me-local me-unlimited ucb-unlimited; do \
-	  name=$(OUT)/paper/problem-$$problem-$$activity-$$protocol; \
-	  $(BIN)/outvote simulate --protocol $$protocol --problem $$problem --activity $$activity --players 64 \
-	    --horizon 1e6 --trials $(or $(TRIALS),3) --json $$name.json --plot $$name.png || exit 1; echo; \
-	done; done; done
+paper: $(VENV)/.sim ## rerun the paper: figures, claims and report in out/paper
+	@$(BIN)/outvote paper --out $(OUT)/paper
 
-docs: $(VENV)/.dev ## write the generated parts of the documents anew
+docs: $(VENV)/.dev paper ## write the generated parts of the documents anew
+	@mkdir -p docs/figures
+	cp $(OUT)/paper/claims.json docs/claims.json
+	cp $(OUT)/paper/figure-*.png docs/figures/
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what these targets made
-	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.sim: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -51,5 +49,5 @@ $(VENV)/.sim: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.sim
-	@$(PIP) install --constraint constraints.txt --editable '.[sim,dev]'
+	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,dev]'
 	@touch $@

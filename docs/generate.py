@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import sys
@@ -17,6 +18,9 @@ from outvote.cli.main import main
 from outvote.core.median import ARM_TRANSITIONS
 from outvote.core.protocols import REGISTRY
 from outvote.core.schedule import Schedule, paper_log_eta
+from outvote.paper import report
+from outvote.paper.study import Study
+from outvote.paper.verdicts import Claim
 from outvote.simulation.fleets import BASELINES
 
 DOCS = Path(__file__).parent
@@ -82,8 +86,15 @@ def printed_by(arguments: list[str]) -> list[str]:
     return [line.rstrip() + "\n" for line in out.getvalue().splitlines()]
 
 
+def claims() -> str:
+    """The verdicts of the last full run of `outvote paper` that was taken into the documents."""
+    found = json.loads((DOCS / "claims.json").read_text(encoding="utf-8"))
+    return report.markdown(Study(), [Claim(**claim) for claim in found])
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "arm-states": arm_states,
+    "claims": claims,
     "demo-output": demo_output,
     "simulate-example": simulate_example,
     "pulls-per-player": pulls_per_player,

@@ -106,9 +106,11 @@ def test_an_elimination_names_its_arms_in_increasing_order_or_is_refused(task: T
 
 
 @settings(REPEATABLE, max_examples=300)
-@given(task=tasks_with_codes(), payload=st.binary(max_size=6))
-def test_bytes_are_a_message_or_refused(task: Task, payload: bytes) -> None:
+@given(task=tasks_with_codes(), data=st.data())
+def test_bytes_are_a_message_or_refused(task: Task, data: st.DataObject) -> None:
     book = Codebook(task)
+    near = st.lists(st.sampled_from(book.arm_words), max_size=4).map(lambda words: pack("".join(words)))
+    payload = data.draw(st.binary(max_size=6) | near) + data.draw(st.sampled_from([b"", b"", b"\0", b"\x80"]))
     try:
         bits = unpack(payload)
     except MalformedMessage:

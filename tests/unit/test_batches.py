@@ -57,6 +57,19 @@ def test_the_decisions_of_one_arm_share_a_ticket_until_its_epoch_has_what_it_nee
     assert Counter(ticket for _, ticket in decisions) == {0: 3, 1: 3, 2: 6, 3: 6, 4: 13, 5: 13}
 
 
+def test_a_batch_of_an_arm_that_is_no_candidate_has_the_pulls_that_are_still_missing() -> None:
+    # K = 5: epochs of 4, 8 and 16 pulls. Arms 3 and 4 leave with the first, arm 2 with the second.
+    player = new_player(5, window=60.0)
+    sizes: dict[int, list[int]] = {arm: [] for arm in range(5)}
+    for _ in range(5 * (4 + 8 + 16)):
+        arm, ticket = player.decide()
+        player.reward(arm, 1.0 - arm / 4, ticket=ticket)
+        sizes[arm] += [batch[2] for batch in player.snapshot()["batches"] if batch[0] == ticket and not batch[3]]
+        for full in player.take_full():
+            player.close(full)
+    assert [sizes[arm][:3] for arm in range(5)] == [[4, 8, 16]] * 3 + [[4, 8, 8]] * 2
+
+
 @pytest.mark.parametrize("window", [None, 60.0])
 def test_a_ticket_belongs_to_one_arm(window: float | None) -> None:
     player = new_player(3, window=window)
@@ -375,10 +388,12 @@ def test_with_a_window_a_reward_is_no_reason_to_test() -> None:
 
 @pytest.mark.parametrize("arms", [2, 3, 5, 8])
 @pytest.mark.parametrize("options", [{}, {"protocol": "edme", "instances": 3}], ids=["dme", "edme"])
+@pytest.mark.parametrize("best", ["first", "last"])
 def test_batches_closed_with_their_last_reward_give_the_votes_of_a_player_without_window(
-    arms: int, options: dict[str, Any]
+    arms: int, options: dict[str, Any], best: str
 ) -> None:
     rng = random.Random(arms)
+    worth = [place / 20 for place in (range(arms) if best == "last" else reversed(range(arms)))]
     common: dict[str, Any] = {"arms": arms, "players": 3, "epsilon": 0.9, "delta": 0.9, **options}
     plain = MedianPlayer(Task(**common), 0)
     windowed = MedianPlayer(Task(**common, reward_window=60), 0)
@@ -387,7 +402,7 @@ def test_batches_closed_with_their_last_reward_give_the_votes_of_a_player_withou
         arm, ticket = plain.decide()
         same, window_ticket = windowed.decide()
         assert same == arm
-        reward = min(1.0, rng.random() + arm / 20)
+        reward = min(1.0, rng.random() + worth[arm])
         votes = list(plain.reward(arm, reward, ticket=ticket))
         assert not windowed.reward(arm, reward, ticket=window_ticket)
         assert [vote for full in windowed.take_full() for vote in windowed.close(full)] == votes

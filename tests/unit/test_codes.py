@@ -109,6 +109,8 @@ def test_huffman_ties_go_to_the_lower_symbol_however_weights_are_written() -> No
     # Joining 2 and 3 instead would be as short on average, but another code.
     assert huffman_code([1, 1, 2, 2]) == ["110", "111", "10", "0"]
     assert huffman_code((1.0, 1.0, 2.0, 2.0)) == ["110", "111", "10", "0"]
+    # The pair of 0 and 3 counts as 0, so it is joined with 1 before 2 is.
+    assert huffman_code([1, 2, 2, 1]) == ["110", "10", "0", "111"]
 
 
 def task(arms: int, **options: Any) -> Task:

@@ -7,7 +7,6 @@ instances can share every event, and the pulls of an epoch are a difference.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -59,7 +58,9 @@ class Instance:
     def end_epoch(self, lanes: Sequence[Counts]) -> list[int]:
         """Algorithm 2, lines 5 to 12: the arms to vote out, the worst first (equal means: the lower index first)."""
         means = {arm: self.mean(lanes[arm]) for arm in self.candidates}
-        median = statistics.median(means.values())
+        ordered = sorted(means.values())
+        half = len(ordered) // 2
+        median = ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
         leaving = sorted((mean, arm) for arm, mean in means.items() if mean < median)
         for arm in self.candidates:
             self.pulls_before[arm] = lanes[arm].pulls

@@ -5,16 +5,18 @@ Everybody who runs a task, simulated or real, makes the participants here.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from outvote.core.errors import MalformedSnapshot, one_of
 from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
+
+if TYPE_CHECKING:
+    import random
 
 
 class Player(Protocol):

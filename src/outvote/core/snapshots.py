@@ -6,8 +6,6 @@ everything in it, so a snapshot that opens is one that this code wrote, for this
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +38,9 @@ def unseal(data: object, kind: str, task: Task) -> Mapping[str, Any]:
 
 
 def _checksum(record: Mapping[str, Any]) -> str:
+    import hashlib  # slow to import, and needed by those alone who take snapshots
+    import json
+
     try:
         text = json.dumps(record, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -5,9 +5,7 @@ A `Task` that exists is sound: everything that could be wrong with one is refuse
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -110,6 +108,9 @@ class Task:
 
     def fingerprint(self) -> str:
         """The same for equal tasks, on every machine; different for different ones."""
+        import hashlib  # slow to import, and needed by those alone who take snapshots
+        import json
+
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
 
     @classmethod

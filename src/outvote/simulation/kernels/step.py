@@ -240,8 +240,7 @@ def step_trials(
                 at = position[n]
                 k = arms[n, at]
                 pulls[n, k] += 1
-                if u < means[k]:
-                    totals[n, k] += 1.0
+                totals[n, k] += 1.0 if u < means[k] else 0.0  # no branch: its outcome cannot be predicted
                 total_regret += gaps[k]
                 at += 1
                 position[n] = 0 if at == size[n] else at

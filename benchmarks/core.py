@@ -1,0 +1,98 @@
+"""What the core costs in process: `decide` and `reward`, the step-wise engine that drives core objects, the import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from benchmarks.timing import Timed, best_of, say, timed_calls
+
+from outvote import Task, protocols, simulate
+
+PROTOCOLS = ("dme", "edme", "me-local", "me-unlimited", "ucb-unlimited")
+IMPORT = "import sys, outvote; sys.exit(bool({'numpy', 'scipy', 'numba', 'matplotlib', 'rich'} & set(sys.modules)))"
+
+
+class Empty:
+    """The least that any player costs: two method calls that return constants."""
+
+    def decide(self) -> tuple[int, int]:
+        return (0, 0)
+
+    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> tuple[()]:
+        return ()
+
+
+def measure(*, quick: bool) -> dict[str, Any]:
+    """Nanoseconds per event or draw; milliseconds for the import."""
+    say("core: decide + reward, and the step-wise engine on core objects")
+    events, rounds = (50_000, 3) if quick else (100_000, 7)
+    rng = np.random.default_rng(0)
+    rewards = (rng.random(events) < 0.5).astype(float).tolist()
+    edme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="edme")
+    dme = Task(arms=10, players=64, epsilon=0.5, delta=0.05)
+    players: dict[str, Callable[[], protocols.Player | Empty]] = {
+        "empty": Empty,
+        "dme": lambda: protocols.player(dme, 0),
+        "edme": lambda: protocols.player(edme, 0),
+    }
+    events_timed: dict[str, Timed] = {
+        name: timed_calls(partial(drive, make, rewards), events) for name, make in players.items()
+    }
+    draws_timed = {"draws": timed_calls(lambda: walk_through_draws(rng, events), events)} | {
+        protocol: stepwise(protocol, events) for protocol in PROTOCOLS
+    }
+    milliseconds, standard_library_only = import_outvote(rounds=rounds)
+    return {
+        "event_ns": best_of(events_timed, rounds=rounds),
+        "instances": len(edme.instances),
+        "step_ns": best_of(draws_timed, rounds=rounds),
+        "import_ms": milliseconds,
+        "import_is_standard_library_only": standard_library_only,
+    }
+
+
+def drive(make: Callable[[], protocols.Player | Empty], rewards: list[float]) -> None:
+    """So many events of a new player."""
+    player = make()
+    for reward in rewards:
+        arm, ticket = player.decide()
+        player.reward(arm, reward, ticket=ticket)
+
+
+def walk_through_draws(rng: np.random.Generator, draws: int) -> float:
+    """What the engine does before any protocol: prepare the draws and walk through them."""
+    total = 0.0
+    for player, uniform in zip(rng.integers(0, 64, draws).tolist(), rng.random(draws).tolist(), strict=True):
+        total += player + uniform
+    return total
+
+
+def stepwise(protocol: str, draws: int) -> Timed:
+    def part() -> float:
+        return simulate(protocol=protocol, engine="step", horizon=draws, trials=1).seconds / draws * 1e9
+
+    return part
+
+
+def import_outvote(*, rounds: int) -> tuple[float, bool]:
+    """Milliseconds that `import outvote` adds to a bare interpreter, and whether it stays in the standard library."""
+    bare = imported = float("inf")
+    clean = True
+    for _ in range(rounds):
+        bare = min(bare, seconds_of("pass")[0])
+        seconds, code = seconds_of(IMPORT)
+        imported = min(imported, seconds)
+        clean = clean and code == 0
+    return max(0.0, imported - bare) * 1e3, clean
+
+
+def seconds_of(program: str) -> tuple[float, int]:
+    start = time.perf_counter()
+    code = subprocess.run([sys.executable, "-I", "-c", program], check=False).returncode
+    return time.perf_counter() - start, code

@@ -1,0 +1,119 @@
+"""Measures everything, prints tables, and writes `benchmarks/results.json` and `docs/performance.md`: `make bench`.
+
+Nothing is written before all is measured, and then whole files at once, so stopping it at any time does no harm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks import core, engines, page
+from benchmarks.peers import compare
+from benchmarks.timing import say
+
+from outvote import __version__
+
+
+def main() -> int:
+    options = read_options()
+    out: Path | None = options.out
+    if out is None and not (options.quick or options.no_peers):
+        out = page.RESULTS
+    if out is not None and not os.access(out.parent, os.W_OK):
+        say(f"results cannot be written: {out.parent} is no folder that can be written to")
+        return 2
+    start = time.perf_counter()
+    try:
+        results = measure(quick=options.quick, with_peers=not options.no_peers)
+    except KeyboardInterrupt:
+        say("stopped; nothing was written")
+        return 130
+    print(page.targets_part(results))
+    if out is not None:
+        text = page.page(results)
+        write(out, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        if out.resolve() == page.RESULTS.resolve():
+            write(page.PAGE, text)
+    say(f"done in {time.perf_counter() - start:.0f} s" + (f"; wrote {out.name}" if out else ""))
+    return 0
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions; no fleet of a million")
+    parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE",
+        help="where results go; a full run writes benchmarks/results.json and docs/performance.md, others only print",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def measure(*, quick: bool, with_peers: bool) -> page.Results:
+    """All parts one after the other; each is printed when it is done."""
+    results: page.Results = {"outvote": __version__, "quick": quick, "machine": machine()}
+    print(page.machine_part(results), end="\n\n", flush=True)
+    results["engines"] = tidy(engines.measure(quick=quick))
+    for part in (page.engines_part, page.scaling_part, page.fleets_part):
+        print(part(results), end="\n\n", flush=True)
+    results["peers"] = tidy(compare.measure(quick=quick)) if with_peers else None
+    print(page.peers_part(results), end="\n\n", flush=True)
+    results["core"] = tidy(core.measure(quick=quick))
+    print(page.core_part(results), end="\n\n", flush=True)
+    return results
+
+
+def machine() -> dict[str, Any]:
+    """What a figure depends on, and nothing that names the machine."""
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def tidy(value: Any) -> Any:
+    """Five significant digits are more than any timing has."""
+    if isinstance(value, dict):
+        return {key: tidy(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [tidy(each) for each in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def write(path: Path, text: str) -> None:
+    """A whole file or nothing."""
+    half = path.with_name(path.name + ".part")
+    try:
+        half.write_text(text, encoding="utf-8")
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
