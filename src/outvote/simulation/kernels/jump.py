@@ -39,6 +39,7 @@ from outvote.simulation.arrays import (
 )
 from outvote.simulation.kernels.arrival import draws_until_all_active, first_events
 from outvote.simulation.kernels.compiling import compiled
+from outvote.simulation.kernels.rounds import count_plays, play_on
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
 from outvote.simulation.kernels.step import draws_to_next_test, end_epoch
 
@@ -82,18 +83,6 @@ def pop(clocks: Floats, owners: Integers, count: int) -> int:
     clocks[at] = clock
     owners[at] = owner
     return count
-
-
-@compiled
-def count_plays(pulls: Integers, arms: Integers, size: int, start: int, plays: int) -> None:
-    """Add so many plays in turn, from a place in the round, to the pulls of the arms."""
-    rounds = plays // size
-    rest = plays - rounds * size
-    for distance in range(size):
-        at = start + distance
-        if at >= size:
-            at -= size
-        pulls[arms[at]] += rounds + (1 if distance < rest else 0)
 
 
 @compiled
@@ -196,11 +185,8 @@ def jump_trials(
             while waiting > 0:
                 now, a = clocks[0], owners[0]
                 waiting = pop(clocks, owners, waiting)
-                ahead = position[a] + to_test[a]
-                rounds = ahead // size
-                total_regret += rounds * prefix[size] - prefix[position[a]]
-                position[a] = ahead - rounds * size
-                total_regret += prefix[position[a]]
+                position[a], cost = play_on(prefix, size, position[a], to_test[a])
+                total_regret += cost
                 plays[a] += to_test[a]
                 left[a] -= to_test[a]
                 since[a] = now
@@ -265,11 +251,8 @@ def jump_trials(
                             come = binomial(state, to_test[n] - 1, (now - since[n]) / (test_clock[n] - since[n]))
                         else:
                             come = binomial(state, left[n], (now - since[n]) / (1.0 - since[n]))
-                        ahead = position[n] + come
-                        rounds = ahead // size
-                        total_regret += rounds * prefix[size] - prefix[position[n]]
-                        position[n] = ahead - rounds * size
-                        total_regret += prefix[position[n]]
+                        position[n], cost = play_on(prefix, size, position[n], come)
+                        total_regret += cost
                         plays[n] += come
                         left[n] -= come
                         since[n] = now
@@ -326,11 +309,8 @@ def jump_trials(
                     else:
                         test_clock[n] = OUTSIDE
             for n in range(players):
-                ahead = position[n] + left[n]
-                rounds = ahead // size
-                total_regret += rounds * prefix[size] - prefix[position[n]]
-                position[n] = ahead - rounds * size
-                total_regret += prefix[position[n]]
+                position[n], cost = play_on(prefix, size, position[n], left[n])
+                total_regret += cost
                 plays[n] += left[n]
                 to_test[n] -= left[n]
             regret[trial, point] = total_regret

@@ -16,6 +16,7 @@ import numpy as np
 
 from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers, IntegerTable, Words, WordTable
 from outvote.simulation.kernels.compiling import compiled
+from outvote.simulation.kernels.rounds import play_on
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
 from outvote.simulation.kernels.step import NEVER, NO_GAP, end_epoch
 
@@ -165,10 +166,8 @@ def local_trials(
             for n in range(players):
                 left = draws[n]
                 while left >= to_test[n]:
-                    ahead = position[n] + to_test[n]
-                    rounds = ahead // size[n]
-                    place = ahead - rounds * size[n]
-                    total_regret += rounds * prefix[n, size[n]] - prefix[n, position[n]] + prefix[n, place]
+                    place, cost = play_on(prefix[n], size[n], position[n], to_test[n])
+                    total_regret += cost
                     left -= to_test[n]
                     candidates[:] = False
                     for index in range(size[n]):
@@ -214,11 +213,8 @@ def local_trials(
                         to_test[n] = NEVER
                         finished += 1
                         finish[n] = ends_count[n]
-                ahead = position[n] + left
-                rounds = ahead // size[n]
-                place = ahead - rounds * size[n]
-                total_regret += rounds * prefix[n, size[n]] - prefix[n, position[n]] + prefix[n, place]
-                position[n] = place
+                position[n], cost = play_on(prefix[n], size[n], position[n], left)
+                total_regret += cost
                 to_test[n] -= left
             regret[trial, point] = total_regret
             if news:
