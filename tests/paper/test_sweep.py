@@ -62,9 +62,13 @@ def test_trials_do_not_depend_on_how_many_there_are(alone: list[dict[str, object
     assert longer.per_trial.regret[:20] == alone[1]["per_trial"]["regret"]  # type: ignore[index]
 
 
+@pytest.mark.parametrize("engine", ["jump", "compiled", "step"])
 @pytest.mark.parametrize("trials", [1, 2, 7, 8, 9, 100])
-def test_chunks_cover_all_trials_once(trials: int) -> None:
-    assert [trial for start, stop in chunks(trials) for trial in range(start, stop)] == list(range(trials))
+def test_chunks_cover_all_trials_once(trials: int, engine: str) -> None:
+    cell = read_settings(trials=trials, engine=engine)
+    assert [trial for start, stop in chunks(cell) for trial in range(start, stop)] == list(range(trials))
+    if engine == "step" and trials > 1:
+        assert len(chunks(cell)) > 1
 
 
 def test_what_is_stored_is_not_run_again(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,21 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from contextlib import ExitStack
+
+    from outvote.paper.panels import load_matplotlib
+    from outvote.simulation.executors import cores, fork
+
+    with ExitStack() as stack:
+        drawers = None
+        if args.workers != 1 and cores() > 1:
+            # They load matplotlib while this process loads and runs the engines.
+            drawers = stack.enter_context(fork(cores(), load_matplotlib))
+            drawers.submit(os.getpid)
+        return run_study(args, drawers)
+
+
+def run_study(args: argparse.Namespace, drawers: Executor | None) -> int:
     from outvote.cli.progress import trials_bar
     from outvote.paper.build import build, prepare
     from outvote.paper.study import Study, read_figures
@@ -49,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     prepare(args.out, resume=args.resume)
     total = sum(cell.trials for cell in study.cells().values())
     with open_executor(workers=args.workers, dask=args.dask) as executor, trials_bar("trials", total) as advance:
-        claims = build(study, args.out, executor=executor, progress=advance)
+        claims = build(study, args.out, executor=executor, drawers=drawers, progress=advance)
     if args.json:
         write_json({"claims": [claim.to_json() for claim in claims]}, args.json)
     if args.json != "-":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN = 0.1
 
 
 @contextmanager
@@ -20,7 +23,18 @@ def trials_bar(title: str, trials: int) -> Iterator[Callable[[float], None]]:
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        auto_refresh=False,  # no thread of its own: sweeps fork their workers while the bar is shown
         disable=not console.is_terminal,
     ) as bar:
         task = bar.add_task(title, total=trials)
-        yield lambda done: bar.advance(task, done)
+        bar.refresh()
+        shown = time.monotonic()
+
+        def advance(done: float) -> None:
+            nonlocal shown
+            bar.advance(task, done)
+            if time.monotonic() - shown > SECONDS_BETWEEN:
+                bar.refresh()
+                shown = time.monotonic()
+
+        yield advance

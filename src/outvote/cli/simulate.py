@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 NOT_SETTINGS = ("command", "run", "json", "plot", "per_trial", "workers", "dask")
-WORTH_WORKERS = 1.0
+WORTH_WORKERS = 0.5
 """Seconds of work below which one process is as fast as several."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from outvote.core.errors import InvalidTask
 from outvote.paper import figures, report
 from outvote.paper.claims import judge_all
+from outvote.paper.panels import draw, write_csv
 from outvote.paper.study import Study
 from outvote.paper.verdicts import Claim
 from outvote.simulation.sweep import sweep
@@ -38,20 +39,23 @@ def build(
     folder: Path,
     *,
     executor: Executor | None,
+    drawers: Executor | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Claim]:
-    """Run what is missing and write everything; returns the claims (none where only some figures were chosen)."""
+    """Run what is missing and write everything; returns the claims (none where only some figures were chosen).
+
+    `executor` runs the cells, `drawers` draw the panels; without them everything is done here.
+    """
     cells = study.cells()
     results = dict(
         zip(cells, sweep(list(cells.values()), executor=executor, store=folder / CELLS, progress=progress), strict=True)
     )
     panels = figures.panels(study, results)
-    # Drawing is plain Python: on a pool of processes the panels are drawn side by side.
-    drawn = [executor.submit(figures.draw, panel, folder) for panel in panels] if executor else []
+    drawn = [drawers.submit(draw, panel, folder) for panel in panels] if drawers else []
     for panel in panels:
-        figures.write_csv(panel, folder)
-        if not executor:
-            figures.draw(panel, folder)
+        write_csv(panel, folder)
+        if not drawers:
+            draw(panel, folder)
     claims = judge_all(study, results) if study.whole else []
     if claims:
         text = json.dumps([claim.to_json() for claim in claims], ensure_ascii=False, indent=1, allow_nan=False)

@@ -204,7 +204,7 @@ def theorem_4(study: Study, results: Results) -> Verdict:
         [float(draw) for draw in results[f"long instance {instance}"].per_trial.finished if draw]
         for instance in range(1, INSTANCES + 1)
     ]
-    reached = [draws for draws in instances if len(draws) == study.trials]
+    reached = [draws for draws in instances if len(draws) == len(extended)]
     best = min(reached, key=lambda draws: sum(draws) / len(draws))
     measured = statistics.ratio(extended, best)
     verdict = HOLDS if measured.low <= 1.02 else IN_PART if measured.low <= 1.25 else DOES_NOT

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from outvote import __version__
-from outvote.paper.figures import Panel
+from outvote.paper.panels import Panel
 from outvote.paper.study import FIGURES, Study
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -165,6 +166,7 @@ def _judge(settings: Settings, fallen: set[int]) -> tuple[bool, bool, bool]:
     return remaining <= good, bool(remaining & good), len(remaining) == 1 and remaining <= best_arms(means)
 
 
+@functools.cache
 def _pulls(schedule: Schedule) -> list[int]:
     return [min(schedule.pulls(epoch), MOST_PULLS) for epoch in range(1, EPOCHS + 1)]
 

@@ -13,8 +13,6 @@ from outvote.simulation.trials import Trial
 
 CHUNK_SECONDS = 0.2
 """About how long a kernel may run before it comes back to say how far it is and to hear of Ctrl-C."""
-DRAWS_PER_SECOND = {"step": 5e5, "compiled": 5e7, "jump": 1e9}
-"""Rough and low."""
 
 
 def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int], None]) -> list[Trial]:
@@ -26,7 +24,7 @@ def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int]
     if settings.engine == "step":
         return [stepwise.run_trial(settings, seed, advance) for seed in seeds]
     run = compiled.run_step if settings.engine == "compiled" else compiled.run_jump
-    size = max(1, int(CHUNK_SECONDS * DRAWS_PER_SECOND[settings.engine] / settings.horizon))
+    size = max(1, int(CHUNK_SECONDS / estimated_seconds(settings) * settings.trials))
     found: list[Trial] = []
     for start in range(0, len(seeds), size):
         chunk = seeds[start : start + size]
@@ -36,10 +34,21 @@ def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int]
 
 
 def estimated_seconds(settings: Settings) -> float:
-    """Roughly how long a setting will keep one core busy."""
-    return settings.trials * settings.horizon / DRAWS_PER_SECOND[settings.engine]
+    """Roughly how long a setting will keep one core busy: for the size of chunks, nothing else."""
+    if settings.engine == "step":
+        return settings.trials * settings.horizon * 2e-6
+    if settings.engine == "compiled" or settings.protocol == "ucb-unlimited":
+        return settings.trials * settings.horizon * 1e-8
+    task = settings.task
+    each = len(settings.grid_points()) * 1e-7 + len(task.instances) * 4e-6
+    return settings.trials * (3e-5 + task.players * each)
+
+
+_warm: set[tuple[str, str]] = set()
 
 
 def warm_up(settings: Settings) -> None:
     """Load or compile the kernels that a setting needs, so that its clock runs for its trials only."""
-    run_trials(replace(settings, horizon=1, grid=1), range(1), lambda draws: None)
+    if (settings.protocol, settings.engine) not in _warm:
+        run_trials(replace(settings, horizon=1, grid=1), range(1), lambda draws: None)
+        _warm.add((settings.protocol, settings.engine))

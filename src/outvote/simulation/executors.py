@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 
@@ -37,10 +37,16 @@ def open_executor(*, workers: int | None = None, dask: str | None = None) -> Ite
     if workers == 1:
         yield None
         return
-    # Forked workers start at once, with the kernels that this process has already loaded.
+    with fork(workers) as executor:
+        yield executor
+
+
+@contextmanager
+def fork(workers: int, prepare: Callable[[], None] | None = None) -> Iterator[Executor]:
+    """Processes that start as they are needed with what this one has loaded by then; `prepare` loads more."""
     context = multiprocessing.get_context("fork")
     others = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_leave_interrupts_to_the_parent)
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(prepare,))
     try:
         yield executor
     except BaseException:
@@ -51,8 +57,10 @@ def open_executor(*, workers: int | None = None, dask: str | None = None) -> Ite
     executor.shutdown()
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _start_worker(prepare: Callable[[], None] | None) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who stops its workers
+    if prepare is not None:
+        prepare()
 
 
 @contextmanager

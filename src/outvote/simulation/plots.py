@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from outvote.core.errors import InvalidTask, one_of
+from outvote.simulation.palette import COLOURS
 from outvote.simulation.results import Result
 
 FORMATS = (".png", ".svg", ".pdf")
-COLOURS = {
-    # Okabe and Ito's palette, told apart by the colour-blind; one colour for one protocol everywhere
-    "dme": "#0072B2",
-    "edme": "#009E73",
-    "me-local": "#E69F00",
-    "me-unlimited": "#CC79A7",
-    "ucb-unlimited": "#000000",
-}
 
 
 def check_format(path: str) -> None:

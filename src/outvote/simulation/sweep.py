@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
@@ -19,8 +20,10 @@ from outvote.simulation.results import Result, summarise
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Trial
 
-CHUNKS_PER_SETTING = 8
-"""Enough to keep a few workers busy, few enough to be worth sending."""
+CHUNK_SECONDS = 0.15
+"""Work that is worth sending to another process."""
+MOST_CHUNKS = 64
+"""In how many pieces a setting is cut at most: enough for the workers of a small cluster."""
 
 
 def sweep(
@@ -61,7 +64,7 @@ def _spread(
     """Hand out chunks of trials, and give back settings as they become complete."""
     futures: dict[Future[tuple[list[Trial], float]], tuple[int, Settings, int]] = {}
     for index, cell in cells:
-        for start, stop in chunks(cell.trials):
+        for start, stop in chunks(cell):
             futures[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
     pieces: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
     seconds = {index: 0.0 for index, _ in cells}
@@ -86,11 +89,11 @@ def run_chunk(
     return trials, time.perf_counter() - begin
 
 
-def chunks(trials: int) -> list[tuple[int, int]]:
-    """Trials cut into a few runs of about equal length."""
-    count = min(trials, CHUNKS_PER_SETTING)
-    edges = [trials * i // count for i in range(count + 1)]
-    return list(itertools.pairwise(edges))
+def chunks(cell: Settings) -> list[tuple[int, int]]:
+    """Trials cut into runs of about equal length, each worth sending."""
+    worth = math.ceil(engines.estimated_seconds(cell) / CHUNK_SECONDS)
+    count = min(cell.trials, worth, MOST_CHUNKS)
+    return list(itertools.pairwise(cell.trials * i // count for i in range(count + 1)))
 
 
 def cell_name(cell: Settings) -> str:
