@@ -1,11 +1,12 @@
 """UCB1 fed by all draws, many plays of the leader at once.
 
-Why it is exact. Let the arm with the highest index at time t have n pulls and S successes. Whatever the rewards of its
-next m plays, its own index stays at least S/(n + m) + √(2 ln t)/√(n + m): its mean is lowest if all of them fail, its
-width is smallest with all m counted, and the factor √(2 ln ·) only grows. Every other arm's index stays at most
-μ̂_k + √(2 ln(t + m))/√t_k, because its data do not change. If the first exceeds the second for every other arm, the
-leader is played m times in a row whatever happens, so its successes are Binomial(m, mean) and may be drawn at once.
-Otherwise fewer plays are tried, and at last a single one.
+Why it is exact. Let the arm with the highest index at time t have n pulls and S successes, and let c = √(2 ln t).
+Whatever the rewards of its next m plays, its own index stays at least S/(n + m) + c/√(n + m): its mean is lowest if all
+of them fail, its width is smallest with all m counted, and the factor √(2 ln ·) only grows. That factor is concave, so
+within m plays it grows by at most m/(t·c), and every other arm's index by at most that times the arm's width, because
+its data do not change. If the first bound exceeds the second for every other arm, the leader is played m times in a row
+whatever happens, so its successes are Binomial(m, mean) and may be drawn at once. Otherwise fewer plays are tried, and
+at last a single one.
 """
 
 from __future__ import annotations
@@ -47,26 +48,24 @@ def ucb_trials(states: WordTable, means: Floats, grid: Integers, regret: FloatTa
                     arm = 0
                     best = averages[0] + scale * widths[0]
                     second = -1.0
-                    second_width = 0.0
+                    widest = 0.0  # of all but the leader; the leader's own may be in it, which only makes it larger
                     for k in range(1, arms):
                         index = averages[k] + scale * widths[k]
                         if index > best:
-                            second, second_width = best, widths[arm]
+                            second = best
+                            widest = max(widest, widths[arm])
                             best, arm = index, k
-                        elif index > second:
-                            second, second_width = index, widths[k]
+                        else:
+                            second = max(second, index)
+                            widest = max(widest, widths[k])
+                    growth = widest / (scale * plays)  # of the highest rival's index, per play
                     # how soon the leader's index could fall to the second's, were all its plays to fail
-                    slope = (averages[arm] + 0.5 * scale * widths[arm]) / pulls[arm] + second_width / (scale * plays)
+                    slope = (averages[arm] + 0.5 * scale * widths[arm]) / pulls[arm] + growth
                     many = min(int(0.98 * (best - second) / slope), grid[point] - plays)
                     skipped = False
                     while many >= WORTH_SKIPPING:
-                        lowest = totals[arm] / (pulls[arm] + many) + scale / math.sqrt(pulls[arm] + many)
-                        scale_then = math.sqrt(2.0 * math.log(plays + many))
-                        safe = True
-                        for k in range(arms):
-                            if k != arm and averages[k] + scale_then * widths[k] >= lowest:
-                                safe = False
-                                break
+                        after = pulls[arm] + many
+                        safe = second + growth * many < totals[arm] / after + scale / math.sqrt(after)
                         if safe:
                             totals[arm] += binomial(state, many, means[arm])
                             pulls[arm] += many
