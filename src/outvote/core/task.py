@@ -82,7 +82,7 @@ class Task:
         put("code", _choice("code", code, CODES))
         put("code_weights", self._code_weights(code_weights))
         put("reward_window", None if reward_window is None else _positive("reward_window", reward_window))
-        if rules != RULES:
+        if type(rules) is not int or rules != RULES:
             raise InvalidTask(f"rules must be {RULES}, got {rules!r}: this task needs another version of outvote")
         put("rules", rules)
         self.schedules()  # refuses an ε whose epochs are infinite

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
+from typing import Any
 
 from outvote.simulation import engines
 from outvote.simulation.results import Result, summarise
@@ -45,13 +46,11 @@ def sweep(
             advance(result.trials)
     todo = [index for index, result in enumerate(found) if result is None]
     _load_kernels([cells[index] for index in todo])
-    for index in todo:
-        if executor is None:
-            cell = cells[index]
-            trials, seconds = run_chunk(cell, 0, cell.trials, _in_trials(advance, cell.horizon))
-            found[index] = summarise(cell, trials, seconds)
-            keep(cell, found[index], store)
-    if executor is not None:
+    if executor is None:
+        for index in todo:
+            found[index] = run_cell(cells[index], _in_trials(advance, cells[index].horizon))
+            keep(cells[index], found[index], store)
+    else:
         for index, result in _spread([(index, cells[index]) for index in todo], executor, advance):
             found[index] = result
             keep(cells[index], result, store)
@@ -61,22 +60,36 @@ def sweep(
 def _spread(
     cells: Sequence[tuple[int, Settings]], executor: Executor, advance: Callable[[float], None]
 ) -> Iterator[tuple[int, Result]]:
-    """Hand out chunks of trials, and give back settings as they become complete."""
-    futures: dict[Future[tuple[list[Trial], float]], tuple[int, Settings, int]] = {}
+    """Hand out settings, the long ones in chunks of trials, and give them back as they become complete."""
+    whole: dict[Future[Any], int] = {}
+    parts: dict[Future[Any], tuple[int, Settings, int]] = {}
     for index, cell in cells:
-        for start, stop in chunks(cell):
-            futures[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
-    pieces: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
+        pieces = chunks(cell)
+        if len(pieces) == 1:
+            whole[executor.submit(run_cell, cell)] = index
+        else:
+            for start, stop in pieces:
+                parts[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
+    trials: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
     seconds = {index: 0.0 for index, _ in cells}
-    for future in as_completed(futures):
-        index, cell, start = futures.pop(future)
-        trials, took = future.result()
-        pieces[index][start] = trials
+    for future in as_completed([*whole, *parts]):
+        if future in whole:
+            result: Result = future.result()
+            advance(result.trials)
+            yield whole.pop(future), result
+            continue
+        index, cell, start = parts.pop(future)
+        trials[index][start], took = future.result()
         seconds[index] += took
-        advance(len(trials))
-        if sum(map(len, pieces[index].values())) == cell.trials:
-            ordered = [trial for _, piece in sorted(pieces.pop(index).items()) for trial in piece]
+        advance(len(trials[index][start]))
+        if sum(map(len, trials[index].values())) == cell.trials:
+            ordered = [trial for _, piece in sorted(trials.pop(index).items()) for trial in piece]
             yield index, summarise(cell, ordered, seconds[index])
+
+
+def run_cell(cell: Settings, advance: Callable[[int], None] | None = None) -> Result:
+    """A whole setting, here."""
+    return summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
 
 
 def run_chunk(
