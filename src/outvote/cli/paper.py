@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         drawers = None
         if args.workers != 1 and cores() > 1:
-            # They load matplotlib while this process loads and runs the engines.
-            drawers = stack.enter_context(fork(cores(), load_matplotlib))
+            # They load matplotlib while this process loads and runs the engines; one is enough for a figure or two.
+            drawers = stack.enter_context(fork(cores() if len(args.figures) > 2 else 1, load_matplotlib))
             drawers.submit(os.getpid)
         return run_study(args, drawers)
 

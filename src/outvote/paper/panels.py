@@ -108,7 +108,13 @@ def write_csv(panel: Panel, folder: Path) -> None:
 
 
 def load_matplotlib() -> None:
-    """What drawing needs, ahead of the first panel."""
-    import matplotlib.backends.backend_agg
-    import matplotlib.backends.backend_svg
-    import matplotlib.figure  # noqa: F401  # loading it is the point
+    """What drawing needs, ahead of the first panel: a picture that nobody sees loads fonts and back ends, too."""
+    from io import BytesIO
+
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    figure.add_subplot().plot([1, 2], label="N_γ")
+    figure.legend(loc="outside lower center")
+    for form in FORMATS:
+        figure.savefig(BytesIO(), format=form)
