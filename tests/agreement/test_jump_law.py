@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from outvote.simulation.arrays import WordTable
 from outvote.simulation.compiled import Inputs, run_jump, run_step
+from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
 from outvote.simulation.trials import Trial
@@ -98,6 +100,10 @@ def seeds(count: int, key: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(key).spawn(count)
 
 
+def states(count: int, key: int) -> WordTable:
+    return np.array([trial_state(seed) for seed in seeds(count, key)])
+
+
 def tiny(settings: Settings) -> Inputs:
     """The settings' inputs with tiny epochs; later instances have longer ones, as smaller N_γ do."""
     inputs = Inputs.of(settings)
@@ -115,15 +121,15 @@ def test_jump_equals_step_in_corner_cases(protocol: str, corner: str) -> None:
         options["instances"] = int(instances)
     settings = read_settings(protocol=protocol, engine="jump", **options)
     count = settings.trials
-    jump = run_jump(settings, seeds(count, 11), tiny(settings))
-    step = run_step(settings, seeds(count, 12), tiny(settings))
+    jump = run_jump(settings, states(count, 11), tiny(settings))
+    step = run_step(settings, states(count, 12), tiny(settings))
     assert_same_law(jump, step)
 
 
 def test_corner_cases_reach_what_they_are_for() -> None:
     def of(corner: str, count: int = 500, **more: Any) -> list[Trial]:
         settings = read_settings(**{"grid": 6, "epsilon": 0.25, "engine": "jump", **CORNERS[corner], **more})
-        return run_jump(settings, seeds(count, 13), tiny(settings))
+        return run_jump(settings, states(count, 13), tiny(settings))
 
     assert np.mean([trial.finished is not None for trial in of("seven arms")]) > 0.5
     assert np.mean([trial.solved is not None for trial in of("ε excludes arms")]) > 0.3
@@ -143,7 +149,7 @@ def test_any_number_of_instances(instances: int) -> None:
     )  # fmt: skip
     count = settings.trials
     assert_same_law(
-        run_jump(settings, seeds(count, 21), tiny(settings)), run_step(settings, seeds(count, 22), tiny(settings))
+        run_jump(settings, states(count, 21), tiny(settings)), run_step(settings, states(count, 22), tiny(settings))
     )
 
 
@@ -168,7 +174,7 @@ def test_jump_equals_step_in_the_papers_settings(
     settings = read_settings(
         protocol=protocol, problem=problem, activity=activity, players=players, horizon=horizon, grid=20, engine="jump"
     )
-    assert_same_law(run_jump(settings, seeds(count, 31)), run_step(settings, seeds(count, 32)))
+    assert_same_law(run_jump(settings, states(count, 31)), run_step(settings, states(count, 32)))
 
 
 @pytest.mark.parametrize("means", [(0.7, 0.5, 0.1), (0.3, 0.29), (0.9, 0.0, 1.0), (0.5,) * 6])
@@ -176,14 +182,14 @@ def test_skipping_ucb_equals_ucb_play_by_play(means: tuple[float, ...]) -> None:
     settings = read_settings(protocol="ucb-unlimited", means=means, players=3, horizon=400, grid=8, engine="jump")
     count = 1_500
     step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(count, 41)]
-    assert_same_law(run_jump(settings, seeds(count, 42)), step)
+    assert_same_law(run_jump(settings, states(count, 42)), step)
 
 
 @pytest.mark.parametrize("problem", [1, 2])
 def test_skipping_ucb_equals_ucb_play_by_play_where_it_skips_far(problem: int) -> None:
     settings = read_settings(protocol="ucb-unlimited", problem=problem, horizon=20_000, grid=10, engine="jump")
     step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(50, 43)]
-    assert_same_law(run_jump(settings, seeds(6_000, 44)), step)
+    assert_same_law(run_jump(settings, states(6_000, 44)), step)
 
 
 @pytest.mark.parametrize("flaw", ["best mean off by .05", "one pull less in the second epoch", "quorum of one more"])
@@ -198,5 +204,5 @@ def test_power(flaw: str) -> None:
         "one pull less in the second epoch": replace(right, needed=right.needed - (np.arange(72) == 1)),
         "quorum of one more": replace(right, quorums=right.quorums + 2),
     }[flaw]
-    jump, step = run_jump(settings, seeds(6_000, 51), wrong), run_step(settings, seeds(6_000, 52), right)
+    jump, step = run_jump(settings, states(6_000, 51), wrong), run_step(settings, states(6_000, 52), right)
     assert min(p_values(jump, step).values()) < ALARM

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from outvote.simulation.arrays import WordTable
 from outvote.simulation.compiled import run_step
+from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
 from outvote.simulation.trials import Trial
@@ -40,8 +42,12 @@ def random_settings(number: int) -> Settings:
     )
 
 
+def states(seeds: list[np.random.SeedSequence]) -> WordTable:
+    return np.array([trial_state(seed) for seed in seeds])
+
+
 def both(settings: Settings, seed: np.random.SeedSequence) -> tuple[Trial, Trial]:
-    return run_trial(settings, seed, lambda draws: None), run_step(settings, [seed])[0]
+    return run_trial(settings, seed, lambda draws: None), run_step(settings, states([seed]))[0]
 
 
 @pytest.mark.parametrize("number", range(TASKS))
@@ -51,7 +57,7 @@ def test_kernel_equals_core_draw_for_draw(number: int) -> None:
 
 
 def test_these_tasks_go_far_enough_to_mean_something() -> None:
-    trials = [run_step(random_settings(number), [np.random.SeedSequence(number)])[0] for number in range(TASKS)]
+    trials = [run_step(random_settings(number), states([np.random.SeedSequence(number)]))[0] for number in range(TASKS)]
     assert sum(trial.finished is not None for trial in trials) > TASKS / 3
     assert sum(len(trial.eliminations) > 1 for trial in trials) > TASKS / 2
     assert sum(trial.finished is not None and trial.all_finished is None for trial in trials) > 3

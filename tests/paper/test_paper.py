@@ -122,6 +122,17 @@ def test_bad_input_is_refused_at_once(
         assert part in err
 
 
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_was_cut_short_goes_on_where_it_left_off(how: signal.Signals, tmp_path: Path) -> None:
     options = ["--trials", "30", "--figures", "2", "--horizon", "3e5"]
@@ -133,7 +144,12 @@ def test_a_run_that_was_cut_short_goes_on_where_it_left_off(how: signal.Signals,
             assert time.monotonic() < deadline
             assert process.poll() is None
             os.sched_yield()
+        workers = children_of(process.pid)
+        assert len(workers) >= 2
         process.send_signal(how)
+    while any(map(alive, workers)):  # nobody is left behind
+        assert time.monotonic() < deadline
+        os.sched_yield()
     done = set(cut.glob("cells/*.json"))
     times = {path: path.stat().st_mtime_ns for path in done}
     assert main(["paper", "--out", str(cut), *options, "--resume"]) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +11,8 @@ import numpy as np
 from outvote.core.codes import Codebook
 from outvote.core.schedule import Schedule
 from outvote.simulation.activity import Weighted
-from outvote.simulation.arrays import Floats, Integers, IntegerTable
+from outvote.simulation.arrays import Floats, Integers, IntegerTable, WordTable
 from outvote.simulation.environments import best_arms, good_arms
-from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.kernels.jump import jump_trials
 from outvote.simulation.kernels.local import local_trials
 from outvote.simulation.kernels.step import step_trials
@@ -27,23 +25,22 @@ MOST_PULLS = 1 << 45
 EPOCHS = 96
 
 
-def run_step(settings: Settings, seeds: Sequence[np.random.SeedSequence], inputs: Inputs | None = None) -> list[Trial]:
+def run_step(settings: Settings, states: WordTable, inputs: Inputs | None = None) -> list[Trial]:
     """The step kernel: `dme`, `edme`, `me-local`, `me-unlimited`. `inputs` replaces what the settings say."""
-    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(seeds))
+    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(states))
     keep, alias = _activity(settings).alias_table()
     local = settings.protocol not in ("dme", "edme")
     members = 1 if settings.protocol == "me-unlimited" else settings.task.players
     step_trials(
-        _states(seeds), keep, alias, inputs.means, inputs.good, inputs.needed, inputs.quorums, inputs.enough, members,
+        states, keep, alias, inputs.means, inputs.good, inputs.needed, inputs.quorums, inputs.enough, members,
         local, inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends, outputs.judged,
     )  # fmt: skip
     return outputs.trials(settings)
 
 
-def run_jump(settings: Settings, seeds: Sequence[np.random.SeedSequence], inputs: Inputs | None = None) -> list[Trial]:
+def run_jump(settings: Settings, states: WordTable, inputs: Inputs | None = None) -> list[Trial]:
     """The engines that skip: all protocols and baselines. `inputs` replaces what the settings say."""
-    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(seeds))
-    states = _states(seeds)
+    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(states))
     if settings.protocol == "ucb-unlimited":
         ucb_trials(states, inputs.means, inputs.grid, outputs.regret)
         outputs.ends[:, 2] = 1 if inputs.good.all() else -1
@@ -169,10 +166,6 @@ def _judge(settings: Settings, fallen: set[int]) -> tuple[bool, bool, bool]:
 @functools.cache
 def _pulls(schedule: Schedule) -> list[int]:
     return [min(schedule.pulls(epoch), MOST_PULLS) for epoch in range(1, EPOCHS + 1)]
-
-
-def _states(seeds: Sequence[np.random.SeedSequence]) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
-    return np.array([trial_state(seed) for seed in seeds])
 
 
 def _activity(settings: Settings) -> Weighted:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from outvote.simulation import compiled, stepwise
+from outvote.simulation.kernels.generator import trial_seed, trial_states
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Trial
 
@@ -20,15 +19,14 @@ def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int]
 
     Trial i has the i-th child of the setting's seed, so it does not matter who runs it with which others.
     """
-    seeds = [np.random.SeedSequence(settings.seed, spawn_key=(trial,)) for trial in which]
     if settings.engine == "step":
-        return [stepwise.run_trial(settings, seed, advance) for seed in seeds]
+        return [stepwise.run_trial(settings, trial_seed(settings.seed, trial), advance) for trial in which]
     run = compiled.run_step if settings.engine == "compiled" else compiled.run_jump
     size = max(1, int(CHUNK_SECONDS / estimated_seconds(settings) * settings.trials))
     found: list[Trial] = []
-    for start in range(0, len(seeds), size):
-        chunk = seeds[start : start + size]
-        found += run(settings, chunk)
+    for start in range(0, len(which), size):
+        chunk = which[start : start + size]
+        found += run(settings, trial_states(settings.seed, chunk))
         advance(len(chunk) * settings.horizon)
     return found
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 
 from outvote.core.errors import InvalidTask
 
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
 DASK_PATIENCE = 5.0
 """Seconds to wait for a scheduler before saying that nobody answers."""
 
@@ -46,7 +49,9 @@ def fork(workers: int, prepare: Callable[[], None] | None = None) -> Iterator[Ex
     """Processes that start as they are needed with what this one has loaded by then; `prepare` loads more."""
     context = multiprocessing.get_context("fork")
     others = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(prepare,))
+    executor = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(), prepare)
+    )
     try:
         yield executor
     except BaseException:
@@ -57,10 +62,20 @@ def fork(workers: int, prepare: Callable[[], None] | None = None) -> Iterator[Ex
     executor.shutdown()
 
 
-def _start_worker(prepare: Callable[[], None] | None) -> None:
+def _start_worker(parent: int, prepare: Callable[[], None] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who stops its workers
+    _die_with_the_parent(parent)
     if prepare is not None:
         prepare()
+
+
+def _die_with_the_parent(parent: int) -> None:
+    """Ask Linux to end this process with its parent, even if that was killed; elsewhere workers may outlive a kill."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the call
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager

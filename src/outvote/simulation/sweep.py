@@ -63,7 +63,8 @@ def _spread(
     """Hand out settings, the long ones in chunks of trials, and give them back as they become complete."""
     whole: dict[Future[Any], int] = {}
     parts: dict[Future[Any], tuple[int, Settings, int]] = {}
-    for index, cell in cells:
+    # The longest first, so that at the end nobody waits for one that was left over.
+    for index, cell in sorted(cells, key=lambda each: -engines.estimated_seconds(each[1])):
         pieces = chunks(cell)
         if len(pieces) == 1:
             whole[executor.submit(run_cell, cell)] = index

@@ -5,20 +5,38 @@ The state of a trial comes from NumPy's `SeedSequence`, so results do not depend
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from outvote.simulation.arrays import Floats, Words
+from outvote.simulation.arrays import Floats, Words, WordTable
 from outvote.simulation.kernels.compiling import compiled
 
 U = np.uint64
 _BITS_53 = 1.0 / 9007199254740992.0
 
 
+def trial_seed(seed: int, trial: int) -> np.random.SeedSequence:
+    """The seed of one trial: the trial-th child of a study's seed."""
+    return np.random.SeedSequence(seed, spawn_key=(trial,))
+
+
 def trial_state(seed: np.random.SeedSequence) -> Words:
     """The generator of one trial."""
     return np.asarray(seed.generate_state(4, np.uint64), np.uint64)
+
+
+@functools.lru_cache(maxsize=4096)
+def _first_words(seed: int, trial: int) -> Words:
+    return trial_state(trial_seed(seed, trial))
+
+
+def trial_states(seed: int, trials: Sequence[int]) -> WordTable:
+    """The generators of some trials; the settings of a study share seeds, so they are made once."""
+    return np.array([_first_words(seed, trial) for trial in trials])
 
 
 @compiled
