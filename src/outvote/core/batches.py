@@ -43,6 +43,7 @@ class BatchBook:
 
     def __init__(self) -> None:
         self.by_ticket: dict[int | None, Batch] = {}
+        """One dictionary for ever: the player holds on to it."""
         self.next_ticket = 0
 
     def open(self, arm: int, size: int) -> Batch:
@@ -59,7 +60,8 @@ class BatchBook:
 
     def discard(self, arms: Collection[int]) -> None:
         """The batches of eliminated arms will never count."""
-        self.by_ticket = {ticket: batch for ticket, batch in self.by_ticket.items() if batch.arm not in arms}
+        for ticket in [ticket for ticket, batch in self.by_ticket.items() if batch.arm in arms]:
+            del self.by_ticket[ticket]
 
     def of(self, arm: int) -> list[Batch]:
         """An arm's batches, the newest first."""
@@ -74,7 +76,7 @@ class BatchBook:
     def restore(self, batches: Iterable[Sequence[Any]], next_ticket: int) -> None:
         """Take over what `snapshot` wrote."""
         self.next_ticket = next_ticket
-        self.by_ticket = {}
+        self.by_ticket.clear()
         for ticket, arm, size, left, waiting, total in batches:
             batch = Batch(ticket, arm, size)
             batch.left, batch.waiting, batch.total = left, waiting, total
