@@ -5,6 +5,7 @@ A `Task` that exists is sound: everything that could be wrong with one is refuse
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import sys
@@ -108,10 +109,7 @@ class Task:
 
     def fingerprint(self) -> str:
         """The same for equal tasks, on every machine; different for different ones."""
-        import hashlib  # slow to import, and needed by those alone who take snapshots
-        import json
-
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+        return _fingerprint(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Task:
@@ -162,6 +160,15 @@ class Task:
                 f"code 'huffman' needs one weight for each of the {len(self.arms)} arms, got {len(values)} weights"
             )
         return values
+
+
+@functools.lru_cache(maxsize=1024)
+def _fingerprint(task: Task) -> str:
+    """Every snapshot asks for it, and a task never changes."""
+    import hashlib  # slow to import, and needed by those alone who take snapshots
+    import json
+
+    return hashlib.sha256(json.dumps(task.to_json(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _number(field: str, value: object, *, most: float, allowed: str, excluded: bool = False) -> float:
