@@ -1,4 +1,4 @@
-"""The engine and the core against `pseudocode.py`, a literal writing of the paper's algorithms by other hands.
+"""The engine and the core against `pseudocode.py`, a literal writing of the paper's algorithms.
 
 Both are given the same active players and the same uniform numbers, so they must agree draw for draw: the arm of every
 play (through the regret after every draw), every elimination, every vote, and the three ends.
