@@ -20,7 +20,6 @@ from outvote.simulation.kernels.step import fill_draws, fill_uniforms
 
 BLOCK = 16_384
 """Draws that are prepared at once."""
-LAWS = ("uniform", "80-20")
 
 
 class Activity(Protocol):

@@ -13,6 +13,7 @@ from outvote.core.task import PROTOCOLS, Task
 from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
 from outvote.simulation.fleets import BASELINES
+from outvote.simulation.trials import unlimited_costs
 
 ENGINES = ("auto", "jump", "compiled", "step")
 WORTH_JUMPING = 1.0
@@ -41,7 +42,8 @@ class Settings:
             return bits_bound(self.task)
         if self.protocol == "me-local":
             return 0
-        return self.task.players * self.horizon * (len(self.task.arms) - 1).bit_length()
+        costs = unlimited_costs(players=self.task.players, arms=len(self.task.arms), draws=self.horizon)
+        return costs.up_bits + costs.down_bits
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the outcome, in plain JSON types."""

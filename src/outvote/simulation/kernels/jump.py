@@ -41,7 +41,7 @@ from outvote.simulation.kernels.arrival import draws_until_all_active, first_eve
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.rounds import count_plays, play_on
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
-from outvote.simulation.kernels.step import draws_to_next_test, end_epoch
+from outvote.simulation.kernels.step import draws_to_next_test, end_epoch, epoch_complete
 
 OUTSIDE = 2.0
 """The clock of an epoch end that does not fall into the interval."""
@@ -198,13 +198,7 @@ def jump_trials(
                 for i in range(instances):
                     if kept[a, i] <= 1:
                         continue
-                    complete = True
-                    for index in range(size):
-                        arm = arms[index]
-                        if pulls[a, arm] - pulls_before[a, i, arm] < needed[i, epoch[a, i]]:
-                            complete = False
-                            break
-                    if not complete:
+                    if not epoch_complete(needed[i, epoch[a, i]], pulls[a], pulls_before[a, i], arms, size):
                         continue
                     for arm in range(arms_count):
                         if candidates[a, i, arm]:

@@ -18,7 +18,7 @@ from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers,
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.rounds import play_on
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
-from outvote.simulation.kernels.step import NEVER, NO_GAP, end_epoch
+from outvote.simulation.kernels.step import NEVER, end_epoch, judge
 
 OVER = 2.0
 """A clock after the end of the interval."""
@@ -260,8 +260,4 @@ def local_trials(
                         ends[trial, kinds[which] - arms_count] = draw
                     moments[which] = OVER
             begin = grid[point]
-        judged[trial] = True
-        for n in range(players):
-            judged[trial, 0] &= bad_left[n] == 0
-            judged[trial, 1] &= good[arms[n, : size[n]]].any()
-            judged[trial, 2] &= size[n] == 1 and gaps[arms[n, 0]] <= NO_GAP
+        judge(judged[trial], bad_left, good, gaps, arms, size)

@@ -17,13 +17,12 @@ from outvote.simulation.arrays import (
     Words,
     WordTable,
 )
+from outvote.simulation.environments import GOOD_TOLERANCE
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.generator import choose_player, uniform
 
 NEVER = 1 << 60
 """More draws than there will be."""
-NO_GAP = 1e-12
-"""Two means closer than this are equal."""
 
 
 @compiled
@@ -67,6 +66,15 @@ def draws_to_next_test(
 
 
 @compiled
+def epoch_complete(needed: int, pulls: Integers, before: Integers, arms: Integers, size: int) -> bool:
+    """Every remaining arm has its pulls (Algorithm 2, line 4)."""
+    for index in range(size):  # noqa: SIM110  # numba compiles loops, not generators
+        if pulls[arms[index]] - before[arms[index]] < needed:
+            return False
+    return True
+
+
+@compiled
 def end_epoch(candidates: np.ndarray, means: Floats, ordered: Floats, leaving: Integers) -> int:
     """Which candidates are strictly below the median: their number, and themselves in increasing order of mean."""
     count = 0
@@ -103,6 +111,18 @@ def remove_arm(arms: Integers, size: int, position: int, arm: int) -> int:
     if position > at:
         position -= 1
     return 0 if position == size - 1 else position
+
+
+@compiled
+def judge(
+    judged: np.ndarray, bad_left: Integers, good: np.ndarray, gaps: Floats, arms: IntegerTable, size: Integers
+) -> None:
+    """Of the arms that remain to each player: all good, some good, only the best."""
+    judged[:] = True
+    for n in range(len(size)):
+        judged[0] &= bad_left[n] == 0
+        judged[1] &= good[arms[n, : size[n]]].any()
+        judged[2] &= size[n] == 1 and gaps[arms[n, 0]] <= GOOD_TOLERANCE
 
 
 @compiled
@@ -249,13 +269,7 @@ def step_trials(
                     for i in range(instances):
                         if kept[n, i] <= 1:
                             continue
-                        complete = True
-                        for index in range(size[n]):
-                            arm = arms[n, index]
-                            if pulls[n, arm] - pulls_before[n, i, arm] < needed[i, epoch[n, i]]:
-                                complete = False
-                                break
-                        if not complete:
+                        if not epoch_complete(needed[i, epoch[n, i]], pulls[n], pulls_before[n, i], arms[n], size[n]):
                             continue
                         for arm in range(arms_count):
                             if candidates[n, i, arm]:
@@ -309,8 +323,4 @@ def step_trials(
                         needed, epoch[n], kept[n], pulls[n], pulls_before[n], arms[n], size[n], position[n]
                     )
             regret[trial, point] = total_regret
-        judged[trial] = True
-        for n in range(players):
-            judged[trial, 0] &= bad_left[n] == 0
-            judged[trial, 1] &= good[arms[n, : size[n]]].any()
-            judged[trial, 2] &= size[n] == 1 and gaps[arms[n, 0]] <= NO_GAP
+        judge(judged[trial], bad_left, good, gaps, arms, size)
