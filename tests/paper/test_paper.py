@@ -138,7 +138,7 @@ def test_a_run_that_was_cut_short_goes_on_where_it_left_off(how: signal.Signals,
     options = ["--trials", "30", "--figures", "2", "--horizon", "3e5"]
     cut, whole = tmp_path / "cut", tmp_path / "whole"
     command = [sys.executable, "-m", "outvote.cli.main", "paper", "--out", str(cut), *options]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while len(list(cut.glob("cells/*.json"))) < 3:
             assert time.monotonic() < deadline
@@ -147,6 +147,9 @@ def test_a_run_that_was_cut_short_goes_on_where_it_left_off(how: signal.Signals,
         workers = children_of(process.pid)
         assert len(workers) >= 2
         process.send_signal(how)
+        _, err = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert err == "outvote paper: interrupted, what is finished is kept: go on with --resume\n"
     while any(map(alive, workers)):  # nobody is left behind
         assert time.monotonic() < deadline
         os.sched_yield()

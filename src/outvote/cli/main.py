@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{name}: error: needs {error.name}: pip install 'outvote[{extra}]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: interrupted, nothing was written", file=sys.stderr)
+        print(f"{name}: interrupted, {getattr(args, 'when_interrupted', 'nothing was written')}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone: say no more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

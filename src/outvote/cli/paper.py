@@ -37,7 +37,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run left off")
     add_workers(parser)
     add_json(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, when_interrupted="what is finished is kept: go on with --resume")
 
 
 def run(args: argparse.Namespace) -> int:
