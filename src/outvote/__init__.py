@@ -10,14 +10,25 @@ from typing import TYPE_CHECKING, Any
 from outvote.core import protocols
 from outvote.core.errors import OutvoteError
 from outvote.core.ledger import Ledger
-from outvote.core.messages import Elimination, Vote
+from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
 
 if TYPE_CHECKING:
     from outvote.simulation import Result, simulate
 
 __version__ = "0.1.0"
-__all__ = ["Elimination", "Ledger", "OutvoteError", "Result", "Task", "Vote", "__version__", "protocols", "simulate"]
+__all__ = [
+    "Elimination",
+    "Ledger",
+    "OutvoteError",
+    "Result",
+    "Tally",
+    "Task",
+    "Vote",
+    "__version__",
+    "protocols",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -312,6 +312,7 @@ class Fleet:
         assert self.ledger.up_bits == votes * (arm_bits + instance_bits)
         assert self.ledger.down_bits == self.task.players * len(self.announced) * arm_bits
         assert self.ledger.instance_bits == votes * instance_bits
+        assert self.ledger.bound is not None
         assert self.ledger.total_bits - self.ledger.instance_bits <= self.ledger.bound
 
     def settle(self, rng: random.Random) -> None:

@@ -219,6 +219,8 @@ TASKS = {
     "one instance": task(protocol="edme", players=5, instances=1),
     "huffman": task(code="huffman", code_weights=[0.5, 0.25, 0.25]),
     "windowed": task(reward_window=60, code="truncated"),
+    "tally": task(protocol="tally", epsilon=0),
+    "private tally": task(protocol="tally", epsilon=0.1, privacy_budget=0.5, floor=31, code="binary", players=["a"]),
 }
 
 
@@ -240,6 +242,8 @@ def test_the_json_of_a_task_has_its_fields_and_no_others() -> None:
         "quorum": "paper",
         "code": "binary",
         "code_weights": [],
+        "floor": None,
+        "privacy_budget": None,
         "reward_window": 60.0,
         "rules": 1,
     }

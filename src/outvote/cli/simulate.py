@@ -35,8 +35,10 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what runs")
-    what.add_argument("--protocol", default="dme", help="dme, edme, me-local, me-unlimited or ucb-unlimited (dme)")
-    what.add_argument("--epsilon", type=number, default=0.5, help="ε: how close to the best arm is good enough (.5)")
+    what.add_argument(
+        "--protocol", default="dme", help="dme, edme, tally, me-local, me-unlimited or ucb-unlimited (dme)"
+    )
+    what.add_argument("--epsilon", type=number, help="ε: how close to the best arm is good enough (.5; tally: 0)")
     what.add_argument("--delta", type=number, default=0.05, help="δ: the probability of failure allowed (.05)")
     what.add_argument("--players", type=number, default=64, help="N: the number of sites (64)")
     what.add_argument("--active-players", type=number, help="N_γ: the most active players (what the activity implies)")
@@ -44,7 +46,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--instances", type=number_or_numbers, help="edme only: M, or an increasing list of N_γ like 1,16,64 (8)"
     )
     what.add_argument("--quorum", default="paper", help="how η is chosen: paper or certified (paper)")
-    what.add_argument("--code", default="binary", help="code of arms in messages: binary or truncated (binary)")
+    what.add_argument("--code", help="code of arms in messages: binary, truncated or, for tally, implied (its default)")
+    what.add_argument("--floor", type=number, help="tally only: the fewest events that a message speaks of (3)")
+    what.add_argument("--privacy-budget", type=number, help="tally only: budget of differential privacy (no noise)")
     world = parser.add_argument_group("in which world")
     world.add_argument("--problem", type=number, help="1 or 2: the paper's means (1)")
     world.add_argument("--means", type=numbers, help="mean rewards of the arms, like .7,.5,.3")

@@ -1,4 +1,4 @@
-"""From messages to bits and back: binary, truncated binary and Huffman codes of arms.
+"""From messages to bits and back: binary, truncated binary and Huffman codes of arms, counts, and masks of survivors.
 
 Bits are strings of '0' and '1'. Decoding accepts exactly what encoding produces and refuses everything else. What a
 message costs in the ledger is the length of these bits; `pack` adds what a byte-oriented network needs on top.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
+from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm
-from outvote.core.messages import Elimination, Vote
+from outvote.core.events import is_index
+from outvote.core.messages import Elimination, PlayerId, Tally, UpMessage, Vote
 from outvote.core.task import Task
 
 
@@ -82,7 +84,10 @@ class Codebook:
         else:
             words = truncated_code(arms) if task.code == "truncated" else binary_code(arms)
         self._arms = PrefixCode(words)
-        self._instances = PrefixCode(binary_code(len(task.instances)))
+        self._instances = PrefixCode(binary_code(max(1, len(task.instances))))
+        self._sizes = {fixed_width(size + 1): size for size in task.tally_sizes}
+        """By the bits of a tally's count: each size has a width of its own, so that the length of a tally tells it."""
+        self._cycle = Cycle(task) if task.code == "implied" else None
 
     @property
     def arm_words(self) -> tuple[str, ...]:
@@ -94,19 +99,21 @@ class Codebook:
         """What a vote spends on saying its instance: Theorem 4 leaves these bits out."""
         return len(self._instances.words[0])
 
-    def encode(self, message: Vote | Elimination) -> str:
-        """The payload of a message."""
+    def encode(self, message: UpMessage | Elimination) -> str:
+        """The payload of a message that needs no context: all but the announcements of Tally."""
+        if isinstance(message, Tally):
+            arm = self._word(message.arm)
+            return ("" if self._cycle else arm) + self._count(message.successes, message.trials)
         if isinstance(message, Vote):
             if not 0 <= message.instance < len(self._instances.words):
                 raise MalformedMessage(
                     f"unknown instance: got {message.instance!r}, allowed is 0 to {len(self._instances.words) - 1}"
                 )
             return self._instances.words[message.instance] + self._word(message.arm)
-        if not message.arms or list(message.arms) != sorted(set(message.arms)):
-            raise MalformedMessage(f"an elimination names one or more arms in increasing order, got {message.arms!r}")
+        check_order(message.arms)
         return "".join(self._word(arm) for arm in message.arms)
 
-    def bits(self, message: Vote | Elimination) -> int:
+    def bits(self, message: UpMessage | Elimination) -> int:
         """The price of a message in the ledger."""
         return len(self.encode(message))
 
@@ -117,6 +124,38 @@ class Codebook:
         if end != len(bits):
             raise MalformedMessage(f"a vote of {end} bits was expected, got {len(bits)} bits: {bits!r}")
         return Vote(arm, instance, sequence)
+
+    def decode_tally(self, bits: str, *, player: PlayerId, sequence: int) -> Tally:
+        """The inverse of `encode` for a tally; the envelope says who sent it, and from which place of its cycle."""
+        arm, at = (self._cycle.arm(player, sequence), 0) if self._cycle else self._arms.decode(bits, 0)
+        size = self._sizes.get(len(bits) - at)
+        if size is None or int(bits[at:], 2) > size:
+            allowed = ", ".join(f"{width} for at most {each}" for width, each in self._sizes.items())
+            raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {bits[at:]!r}")
+        return Tally(arm, int(bits[at:], 2), size, sequence)
+
+    def encode_survivors(self, announced: Sequence[int], message: Elimination) -> str:
+        """Who of the arms last announced is left: one bit each, or if one is left its place among them."""
+        check_order(message.arms)
+        gone = set(message.arms)
+        kept = [place for place, arm in enumerate(announced) if arm not in gone]
+        if not kept or len(kept) + len(gone) != len(announced):
+            raise MalformedMessage(f"of the arms {list(announced)}, {list(message.arms)} cannot be eliminated")
+        if len(kept) == 1:
+            return f"{kept[0]:0{fixed_width(len(announced))}b}"
+        return "".join("0" if arm in gone else "1" for arm in announced)
+
+    def decode_survivors(self, announced: Sequence[int], bits: str) -> Elimination:
+        """The inverse of `encode_survivors`."""
+        whole = set(bits) <= {"0", "1"} and bits
+        kept: set[int] = set()
+        if whole and len(bits) == fixed_width(len(announced)) and int(bits, 2) < len(announced):
+            kept = {announced[int(bits, 2)]}
+        elif whole and len(bits) == len(announced) and 2 <= bits.count("1") < len(bits):
+            kept = {arm for arm, bit in zip(announced, bits, strict=True) if bit == "1"}
+        if not kept:
+            raise MalformedMessage(f"survivors of {len(announced)} arms cannot be {bits!r}")
+        return Elimination(tuple(arm for arm in announced if arm not in kept))
 
     def decode_elimination(self, bits: str) -> Elimination:
         """The inverse of `encode` for an elimination."""
@@ -129,10 +168,24 @@ class Codebook:
             raise MalformedMessage(f"an elimination names one or more arms in increasing order, got {arms} in {bits!r}")
         return Elimination(tuple(arms))
 
+    def _count(self, successes: int, trials: int) -> str:
+        width = fixed_width(trials + 1)
+        if self._sizes.get(width) != trials or not is_index(successes, trials + 1):
+            raise MalformedMessage(
+                f"a tally has {', '.join(map(str, self._sizes.values()))} trials and at most as many successes, "
+                f"got {successes!r} of {trials!r}"
+            )
+        return f"{successes:0{width}b}"
+
     def _word(self, arm: int) -> str:
         if not 0 <= arm < len(self._arms.words):
             raise UnknownArm.of(arm, len(self._arms.words))
         return self._arms.words[arm]
+
+
+def check_order(arms: Sequence[int]) -> None:
+    if not arms or list(arms) != sorted(set(arms)):
+        raise MalformedMessage(f"an elimination names one or more arms in increasing order, got {arms!r}")
 
 
 def pack(bits: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The bit ledger: what the messages of a task cost under its code, beside the bound of Lemma 2 or Theorem 4.
+"""The bit ledger: what every message costs under its code, beside the bound of Lemma 2 or Theorem 4.
 
 It counts payload bits only. Bytes on a real wire are another quantity and are never added to these.
 """
@@ -6,47 +6,77 @@ It counts payload bits only. Bytes on a real wire are another quantity and are n
 from __future__ import annotations
 
 from outvote.core.codes import Codebook, fixed_width
-from outvote.core.messages import Elimination, PlayerId, Vote
+from outvote.core.messages import Elimination, PlayerId, Tally, UpMessage
 from outvote.core.task import Task
 
 
 def bits_bound(task: Task) -> int:
-    """2NM(K−1)⌈log₂K⌉: Theorem 4, and Lemma 2 for one instance."""
+    """2NM(K−1)⌈log₂K⌉ for votes: Theorem 4, and Lemma 2 for one instance."""
     arms = len(task.arms)
     return 2 * task.players * len(task.instances) * (arms - 1) * fixed_width(arms)
+
+
+def tally_bits_bound(task: Task, draws: int) -> int:
+    """The most bits that Tally sends in so many draws; how many it needs depends on how close the arms are."""
+    arms = len(task.arms)
+    arm = 0 if task.code == "implied" else max(len(word) for word in Codebook(task).arm_words)
+    dearest = max((arm + fixed_width(size + 1)) / size for size in task.tally_sizes)
+    return int(draws * dearest) + task.players * most_announced_bits(arms)
+
+
+def most_announced_bits(arms: int) -> int:
+    """The most bits that one player of Tally can be told: masks, each of at most half of those before, and the last."""
+    bits = 0
+    while arms > 3:
+        bits += arms
+        arms //= 2
+    return bits + (fixed_width(arms) if arms > 1 else 0)
 
 
 class Ledger:
     """Counts every message once when it is sent; a downward message is sent to each of the N players."""
 
     def __init__(self, task: Task) -> None:
-        self.bound = bits_bound(task)
+        self.bound = None if task.protocol == "tally" else bits_bound(task)
+        """None for Tally, whose bits have no bound before it ends."""
         self.up_messages = 0
         self.down_messages = 0
         self.up_bits = 0
         self.down_bits = 0
         self.instance_bits = 0
         """The part of `up_bits` that says the instance of a vote. Theorem 4 leaves it out, so the bound does too."""
+        self.implied_bits = 0
+        """Not in `up_bits`: what it would have cost to name the arm in every tally whose place implies it."""
         self.up_bits_by_player: dict[PlayerId, int] = {}
         self.down_bits_per_player = 0
         self._players = task.players
         self._codebook = Codebook(task)
+        self._arm_bits = fixed_width(len(task.arms)) if task.code == "implied" else 0
+        self._masks = task.protocol == "tally"
+        self._announced = list(range(len(task.arms)))
 
     @property
     def total_bits(self) -> int:
         return self.up_bits + self.down_bits
 
-    def send_up(self, player: PlayerId, message: Vote) -> None:
+    def send_up(self, player: PlayerId, message: UpMessage) -> None:
         """`player` sends a message to the server."""
         bits = self._codebook.bits(message)
         self.up_messages += 1
         self.up_bits += bits
-        self.instance_bits += self._codebook.instance_bits
+        if isinstance(message, Tally):
+            self.implied_bits += self._arm_bits
+        else:
+            self.instance_bits += self._codebook.instance_bits
         self.up_bits_by_player[player] = self.up_bits_by_player.get(player, 0) + bits
 
     def send_down(self, message: Elimination) -> None:
         """The server sends a message to every player."""
-        bits = self._codebook.bits(message)
+        if self._masks:
+            bits = len(self._codebook.encode_survivors(self._announced, message))
+            self._announced = [arm for arm in self._announced if arm not in message.arms]
+        else:
+            bits = self._codebook.bits(message)
         self.down_messages += self._players
         self.down_bits += bits * self._players
         self.down_bits_per_player += bits

@@ -15,13 +15,7 @@ from typing import Any
 from outvote.core import snapshots
 from outvote.core.batches import ENDLESS, Batch, BatchBook
 from outvote.core.epochs import Instance
-from outvote.core.errors import (
-    BatchNotClosable,
-    InvalidReward,
-    NoOutstandingDecision,
-    UnknownArm,
-    UnknownTicket,
-)
+from outvote.core.events import check_arm, check_reward, find_batch, invalid_reward, nothing_waits, take_closable
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.schedule import Schedule
 from outvote.core.task import Task
@@ -107,13 +101,13 @@ class MedianPlayer:
         lane = self._lanes[arm]
         try:
             if not 0.0 <= reward <= 1.0:
-                raise _invalid_reward(reward)
+                raise invalid_reward(reward)
             total = (batch.total if self._windowed else lane.total) + reward
         except TypeError:
-            raise _invalid_reward(reward) from None
+            raise invalid_reward(reward) from None
         waiting = batch.waiting - 1
         if waiting < 0:
-            raise _nothing_waits(arm, ticket)
+            raise nothing_waits(arm, ticket)
         batch.waiting = waiting
         if self._windowed:
             batch.total = total
@@ -139,15 +133,8 @@ class MedianPlayer:
 
         Closing a batch again, or one whose arm was eliminated, counts nothing.
         """
-        if not self._windowed:
-            raise BatchNotClosable(f"got ticket {ticket!r}, but the task has no reward_window: nothing is ever closed")
-        if not self._book.issued(ticket):
-            raise self._unknown_ticket(ticket)
-        batch = self._book.by_ticket.get(ticket)
+        batch = take_closable(self._book, ticket, windowed=self._windowed)
         if batch is not None:
-            if batch.left:
-                raise BatchNotClosable(f"the batch of ticket {ticket} is still open: close it after its last decision")
-            del self._book.by_ticket[ticket]
             lane = self._lanes[batch.arm]
             lane.pulls += batch.size
             lane.total += batch.total
@@ -318,46 +305,15 @@ class MedianPlayer:
 
     def _find_batch(self, arm: int, reward: float, ticket: int | None) -> Batch | None:
         """The batch of a reward that named none, or none that is open; None where the reward is only counted."""
-        self._check_arm(arm)
-        try:
-            if not 0.0 <= reward <= 1.0:
-                raise _invalid_reward(reward)
-        except TypeError:
-            raise _invalid_reward(reward) from None
+        check_arm(arm, len(self._lanes))
+        check_reward(reward)
         if not self._lanes[arm].remaining:
             self.late_rewards += 1
             return None
-        if ticket is None:
-            batch = next((batch for batch in self._book.of(arm) if batch.waiting), None)
-            if batch is None:
-                raise _nothing_waits(arm, ticket)
-            return batch
-        if not self._book.issued(ticket):
-            raise self._unknown_ticket(ticket)
-        named = self._book.by_ticket.get(ticket)
-        if named is not None:
-            raise self._unknown_ticket(ticket, named)
-        if not self._windowed:  # the batch is gone because all its decisions were rewarded
-            raise _nothing_waits(arm, ticket)
-        self.dropped_rewards += 1
-        return None
+        batch = find_batch(self._book, arm, ticket, windowed=self._windowed)
+        if batch is None:
+            self.dropped_rewards += 1
+        return batch
 
     def _check_arm(self, arm: int) -> None:
-        if isinstance(arm, bool) or not isinstance(arm, int) or not 0 <= arm < len(self._lanes):
-            raise UnknownArm.of(arm, len(self._lanes))
-
-    def _unknown_ticket(self, ticket: object, named: Batch | None = None) -> UnknownTicket:
-        if named is not None:
-            return UnknownTicket(f"ticket {ticket} belongs to arm {named.arm}: name the arm that decide() returned")
-        return UnknownTicket(
-            f"unknown ticket: got {ticket!r}, this player has issued 0 to {self._book.next_ticket - 1}"
-        )
-
-
-def _invalid_reward(reward: object) -> InvalidReward:
-    return InvalidReward(f"a reward must be a number from 0 to 1, got {reward!r}")
-
-
-def _nothing_waits(arm: int, ticket: int | None) -> NoOutstandingDecision:
-    under = "" if ticket is None else f" under ticket {ticket}"
-    return NoOutstandingDecision(f"no decision of arm {arm} waits for a reward{under}: reward each decision once")
+        check_arm(arm, len(self._lanes))

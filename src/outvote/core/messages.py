@@ -1,4 +1,4 @@
-"""What crosses the network: a `Vote` goes up, an `Elimination` comes down. Nothing else does."""
+"""What crosses the network: a `Vote` or a `Tally` goes up, an `Elimination` comes down. Nothing else does."""
 
 from __future__ import annotations
 
@@ -20,6 +20,23 @@ class Vote:
     arm: int
     instance: int = 0
     sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A player has seen `successes` in `trials` events of `arm`; with a privacy budget, so many after noise.
+
+    `sequence` is the place in the player's cycle of arms. It belongs to the envelope: it tells a repeated tally from a
+    new one, and it implies the arm.
+    """
+
+    arm: int
+    successes: int
+    trials: int
+    sequence: int
+
+
+UpMessage: TypeAlias = Vote | Tally
 
 
 @dataclass(frozen=True, slots=True)

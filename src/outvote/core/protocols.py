@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from outvote.core.errors import MalformedSnapshot, one_of
 from outvote.core.median import MedianPlayer
-from outvote.core.messages import Elimination, PlayerId, Vote
+from outvote.core.messages import Elimination, PlayerId, UpMessage
+from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 
@@ -25,9 +27,9 @@ class Player(Protocol):
     player: PlayerId
 
     def decide(self) -> tuple[int, int]: ...
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]: ...
+    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[UpMessage]: ...
     def take_full(self) -> list[int]: ...
-    def close(self, ticket: int) -> Sequence[Vote]: ...
+    def close(self, ticket: int) -> Sequence[UpMessage]: ...
     def receive(self, message: Elimination) -> None: ...
     def candidates(self, instance: int = 0) -> tuple[int, ...]: ...
     def snapshot(self) -> dict[str, Any]: ...
@@ -42,7 +44,7 @@ class Player(Protocol):
 class Server(Protocol):
     """What the fleet knows: it counts, and announces."""
 
-    def receive(self, player: PlayerId, message: Vote, *, incarnation: str = "") -> list[Elimination]: ...
+    def receive(self, player: PlayerId, message: Any, *, incarnation: str = "") -> list[Elimination]: ...
     def snapshot(self) -> dict[str, Any]: ...
     @property
     def remaining(self) -> tuple[int, ...]: ...
@@ -59,7 +61,7 @@ class Entry:
     summary: str
     player: Callable[[Task, PlayerId, random.Random | None], Player]
     server: Callable[[Task], Server]
-    restore_player: Callable[[Task, Mapping[str, Any]], Player]
+    restore_player: Callable[[Task, Mapping[str, Any], random.Random | None], Player]
     restore_server: Callable[[Task, Mapping[str, Any]], Server]
 
 
@@ -68,7 +70,7 @@ def _median_entry(summary: str) -> Entry:
         summary=summary,
         player=lambda task, player, rng: MedianPlayer(task, player),  # a fixed design: it draws nothing at random
         server=VoteServer,
-        restore_player=MedianPlayer.restore,
+        restore_player=lambda task, data, rng: MedianPlayer.restore(task, data),
         restore_server=VoteServer.restore,
     )
 
@@ -76,6 +78,13 @@ def _median_entry(summary: str) -> Entry:
 REGISTRY: dict[str, Entry] = {
     "dme": _median_entry("Distributed Median Elimination (Algorithm 3)"),
     "edme": _median_entry("Extended Distributed Median Elimination: M instances at once (Algorithm 4)"),
+    "tally": Entry(
+        summary="Tally: pooled counts and anytime evidence, our own protocol",
+        player=TallyPlayer,
+        server=TallyServer,
+        restore_player=TallyPlayer.restore,
+        restore_server=TallyServer.restore,
+    ),
 }
 
 
@@ -89,12 +98,12 @@ def server(task: Task) -> Server:
     return REGISTRY[task.protocol].server(task)
 
 
-def restore(task: Task, snapshot: Mapping[str, Any]) -> Player | Server:
-    """The player or the server that a snapshot was taken of."""
+def restore(task: Task, snapshot: Mapping[str, Any], *, rng: random.Random | None = None) -> Player | Server:
+    """The player or the server that a snapshot was taken of; `rng` as for `player`."""
     kind = snapshot.get("kind") if isinstance(snapshot, Mapping) else None
     entry = REGISTRY[task.protocol]
     if kind == "player":
-        return entry.restore_player(task, snapshot)
+        return entry.restore_player(task, snapshot, rng)
     if kind == "server":
         return entry.restore_server(task, snapshot)
     raise MalformedSnapshot(f"a snapshot's kind must be one of {one_of(('player', 'server'))}, got {kind!r}")

@@ -16,11 +16,19 @@ from typing import Any
 from outvote.core.errors import InvalidTask, one_of
 from outvote.core.schedule import Schedule, certified_log_eta, paper_log_eta
 
-PROTOCOLS = ("dme", "edme")
+PROTOCOLS = ("dme", "edme", "tally")
 QUORUMS = ("paper", "certified")
-CODES = ("binary", "truncated", "huffman")
+CODES = ("binary", "truncated", "huffman", "implied")
 DEFAULT_INSTANCES = 8
 """Instances of `edme` where none are given: those of the paper's own experiment."""
+DEFAULT_FLOOR = 3
+"""Events that the smallest tally speaks of, where nothing is asked for."""
+DEFAULT_PRIVATE_FLOOR = 15
+"""The same with a privacy budget: noise weighs less in a larger tally."""
+LARGEST_TALLY = 255
+"""Tallies grow no further."""
+MOST_BUDGET = 20.0
+"""A privacy budget beyond this adds no noise in a lifetime, so it would only pretend."""
 RULES = 1
 """The version of the rules by which participants judge a task."""
 MOST = 2**53
@@ -43,6 +51,8 @@ class Task:
     quorum: str
     code: str
     code_weights: tuple[float, ...]
+    floor: int | None
+    privacy_budget: float | None
     reward_window: float | None
     rules: int
 
@@ -57,8 +67,10 @@ class Task:
         active_players: float | None = None,
         instances: int | Sequence[float] | None = None,
         quorum: str = "paper",
-        code: str = "binary",
+        code: str | None = None,
         code_weights: Sequence[float] = (),
+        floor: int | None = None,
+        privacy_budget: float | None = None,
         reward_window: float | None = None,
         name: str = "task",
         rules: int = RULES,
@@ -67,21 +79,27 @@ class Task:
 
         `arms` and `players` are a number or a list of names. `active_players` is the N_γ of `dme` (default: all
         players). `instances` is the M of `edme`, or its increasing list of N_γi (default: 8, spread evenly).
-        `reward_window` is in seconds: see `outvote.core.batches`.
+        `code` names arms in messages (default: binary; for `tally` implied by a tally's place in its player's cycle).
+        `floor` and `privacy_budget` are for `tally`: the fewest events that a message speaks of, and the budget of
+        differential privacy (default: no noise). `reward_window` is in seconds: see `outvote.core.batches`.
         """
         put: Callable[[str, object], None] = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
         put("name", _name("name", name))
         put("protocol", _choice("protocol", protocol, PROTOCOLS))
         put("arms", _arms(arms))
-        put("epsilon", _open_unit("epsilon", epsilon))
+        tally = protocol == "tally"
+        put("epsilon", _epsilon(epsilon) if tally else _open_unit("epsilon", epsilon))
         put("delta", _open_unit("delta", delta))
         names = () if isinstance(players, int) else _player_names(players)
         put("player_names", names)
         put("players", len(names) if names else _count("players", players))
         put("instances", self._instances(active_players, instances))
         put("quorum", _choice("quorum", quorum, QUORUMS))
-        put("code", _choice("code", code, CODES))
+        put("code", _choice("code", code or ("implied" if tally else "binary"), CODES))
         put("code_weights", self._code_weights(code_weights))
+        put("privacy_budget", None if privacy_budget is None else _budget(privacy_budget))
+        put("floor", self._floor(floor))
+        self._refuse_what_the_protocol_lacks()
         put("reward_window", None if reward_window is None else _positive("reward_window", reward_window))
         if type(rules) is not int or rules != RULES:
             raise InvalidTask(f"rules must be {RULES}, got {rules!r}: this task needs another version of outvote")
@@ -90,11 +108,21 @@ class Task:
 
     @property
     def active_players(self) -> float:
-        """N_γ; for several instances the largest N_γi."""
-        return self.instances[-1]
+        """N_γ; for several instances the largest N_γi; for `tally`, which needs none, all players."""
+        return self.instances[-1] if self.instances else float(self.players)
+
+    @property
+    def tally_sizes(self) -> tuple[int, ...]:
+        """The sizes of tallies, from the floor up: each costs one bit more than the one before."""
+        sizes: list[int] = []
+        size = self.floor
+        while size is not None and (not sizes or size <= LARGEST_TALLY):
+            sizes.append(size)
+            size = 2 * size + 1
+        return tuple(sizes)
 
     def schedules(self) -> tuple[Schedule, ...]:
-        """The epochs of each instance."""
+        """The epochs of each instance; `tally` has none."""
         arms, instances = len(self.arms), len(self.instances)
         if self.quorum == "certified":
             certified = certified_log_eta(self.delta, self.players, arms, instances)
@@ -128,10 +156,17 @@ class Task:
             raise InvalidTask(f"players must be the number of player_names, {len(names)}, got {players!r}")
         if values["protocol"] == "dme" and len(instances) == 1:
             return cls(players=names or players, active_players=instances[0], **values)
+        if values["protocol"] == "tally" and not instances:
+            return cls(players=names or players, **values)
         return cls(players=names or players, instances=instances, **values)
 
     def _instances(self, active_players: float | None, instances: int | Sequence[float] | None) -> tuple[float, ...]:
         """N_γ of each instance: one for `dme`; for `edme` N·i/M (Algorithm 4, line 1) or the list given."""
+        if self.protocol == "tally":
+            for field, value in (("active_players", active_players), ("instances", instances)):
+                if value is not None:
+                    raise InvalidTask(f"{field} is for 'dme' or 'edme', got {value!r}: 'tally' needs to know none")
+            return ()
         if self.protocol == "dme":
             if instances is not None:
                 raise InvalidTask(f"instances are for protocol 'edme', got {instances!r} for 'dme'; use active_players")
@@ -147,6 +182,27 @@ class Task:
         if not values or any(a >= b for a, b in itertools.pairwise(values)):
             raise InvalidTask(f"instances must be a number ≥ 1 or an increasing list of N_γ, got {list(instances)!r}")
         return values
+
+    def _floor(self, floor: int | None) -> int | None:
+        if self.protocol != "tally":
+            if floor is not None:
+                raise InvalidTask(f"floor is for protocol 'tally', got {floor!r} for {self.protocol!r}")
+            return None
+        if floor is None:
+            return DEFAULT_FLOOR if self.privacy_budget is None else DEFAULT_PRIVATE_FLOOR
+        if isinstance(floor, bool) or not isinstance(floor, int) or not 2 <= floor <= LARGEST_TALLY:
+            raise InvalidTask(f"floor must be a whole number from 2 to {LARGEST_TALLY}, got {_shown(floor)}")
+        return floor
+
+    def _refuse_what_the_protocol_lacks(self) -> None:
+        if self.protocol == "tally":
+            if self.quorum != "paper":
+                raise InvalidTask(f"quorum is for 'dme' and 'edme', got {self.quorum!r}: 'tally' counts no votes")
+        else:
+            if self.privacy_budget is not None:
+                raise InvalidTask(f"privacy_budget is for 'tally', got {self.privacy_budget!r} for {self.protocol!r}")
+            if self.code == "implied":
+                raise InvalidTask(f"code 'implied' is for protocol 'tally', got it for {self.protocol!r}")
 
     def _active(self, field: str, value: object) -> float:
         return _number(field, value, most=self.players, allowed=f"above 0 and at most players = {self.players}")
@@ -181,6 +237,17 @@ def _number(field: str, value: object, *, most: float, allowed: str, excluded: b
 
 def _open_unit(field: str, value: object) -> float:
     return _number(field, value, most=1.0, excluded=True, allowed="above 0 and below 1")
+
+
+def _epsilon(value: object) -> float:
+    """Tally can look for the very best arm."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    return _number("epsilon", value, most=1.0, excluded=True, allowed="of at least 0 and below 1")
+
+
+def _budget(value: object) -> float:
+    return _number("privacy_budget", value, most=MOST_BUDGET, allowed=f"above 0 and at most {MOST_BUDGET:g}")
 
 
 def _positive(field: str, value: object) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 from outvote.core import snapshots
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
+from outvote.core.events import is_index
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.schedule import quorum_reached
 from outvote.core.task import Task
@@ -185,17 +186,13 @@ class VoteServer:
             )
 
     def _check_vote(self, vote: Vote) -> None:
-        if not _is_index(vote.arm, len(self.task.arms)):
+        if not is_index(vote.arm, len(self.task.arms)):
             raise UnknownArm.of(vote.arm, len(self.task.arms))
-        if not _is_index(vote.instance, len(self.task.instances)):
+        if not is_index(vote.instance, len(self.task.instances)):
             raise MalformedMessage(
                 f"unknown instance: got {vote.instance!r}, allowed is 0 to {len(self.task.instances) - 1}"
             )
-        if not _is_index(vote.sequence, self._most_votes):
+        if not is_index(vote.sequence, self._most_votes):
             raise MalformedMessage(
                 f"a player votes at most {self._most_votes} times, got a vote with sequence {vote.sequence!r}"
             )
-
-
-def _is_index(value: object, limit: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit

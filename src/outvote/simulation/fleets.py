@@ -6,12 +6,13 @@ A fleet carries messages between core objects and keeps the bit ledger; it decid
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from typing import Protocol
 
 from outvote.core import protocols
 from outvote.core.ledger import Ledger
-from outvote.core.messages import Elimination, Vote
+from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
 from outvote.simulation.baselines import LocalMedianPlayer, Ucb1Player
 from outvote.simulation.trials import Costs, unlimited_costs
@@ -27,7 +28,7 @@ class Participant(Protocol):
     """The part of a player's face that a simulation needs."""
 
     def decide(self) -> tuple[int, int]: ...
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]: ...
+    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[UpMessage]: ...
     def receive(self, message: Elimination) -> None: ...
     def candidates(self, instance: int = 0) -> tuple[int, ...]: ...
     @property
@@ -51,10 +52,13 @@ class Fleet:
         """Who acts when player n is drawn."""
         return list(self.members) if len(self.members) == players else [self.members[0]] * players
 
-    def handle(self, player: int, votes: Sequence[Vote], draw: int) -> None:
+    held = False
+    """Only a server can hold a decision back."""
+
+    def handle(self, player: int, messages: Sequence[UpMessage], draw: int) -> None:
         """A member has voted; alone, it has already obeyed itself."""
         fallen = {arm for arm, _ in self.eliminations}
-        self.eliminations += [(vote.arm, draw) for vote in votes if vote.arm not in fallen]
+        self.eliminations += [(vote.arm, draw) for vote in messages if vote.arm not in fallen]
 
     def finished(self) -> bool:
         return sum(len(member.candidates()) <= 1 for member in self.members) >= self._enough
@@ -67,22 +71,26 @@ class Fleet:
         return Costs()
 
 
-class VotingFleet(Fleet):
-    """The paper's protocols: N players and the synchronization server."""
+class ServedFleet(Fleet):
+    """The protocols: N players and the synchronization server."""
 
-    def __init__(self, task: Task) -> None:
-        super().__init__([protocols.player(task, player) for player in range(task.players)], math.inf)
-        self.instances = len(task.instances)
+    def __init__(self, task: Task, rng: random.Random | None) -> None:
+        super().__init__([protocols.player(task, player, rng=rng) for player in range(task.players)], math.inf)
+        self.instances = max(1, len(task.instances))
         self.server = protocols.server(task)
         self.ledger = Ledger(task)
 
-    def handle(self, player: int, votes: Sequence[Vote], draw: int) -> None:
-        for vote in votes:
-            self.ledger.send_up(player, vote)
-            for elimination in self.server.receive(player, vote):
+    def handle(self, player: int, messages: Sequence[UpMessage], draw: int) -> None:
+        for message in messages:
+            self.ledger.send_up(player, message)
+            for elimination in self.server.receive(player, message):
                 self.ledger.send_down(elimination)
                 self.announced.append(elimination)
                 self.eliminations += [(arm, draw) for arm in elimination.arms]
+
+    @property
+    def held(self) -> bool:  # type: ignore[override]
+        return getattr(self.server, "held", False)
 
     def finished(self) -> bool:
         return self.server.finished
@@ -93,7 +101,9 @@ class VotingFleet(Fleet):
 
     def costs(self, draws: int) -> Costs:
         book = self.ledger
-        return Costs(book.up_bits, book.down_bits, book.instance_bits, book.up_messages, book.down_messages)
+        return Costs(
+            book.up_bits, book.down_bits, book.instance_bits, book.up_messages, book.down_messages, book.implied_bits
+        )
 
 
 class UnlimitedFleet(Fleet):
@@ -107,12 +117,15 @@ class UnlimitedFleet(Fleet):
         return unlimited_costs(players=self._task.players, arms=len(self._task.arms), draws=draws)
 
 
-def make_fleet(protocol: str, task: Task, active_players: float) -> Fleet:
-    """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it."""
+def make_fleet(protocol: str, task: Task, active_players: float, rng: random.Random | None = None) -> Fleet:
+    """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it.
+
+    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally.
+    """
     if protocol == "me-local":
         return Fleet([LocalMedianPlayer(task, player) for player in range(task.players)], active_players)
     if protocol == "me-unlimited":
         return UnlimitedFleet(LocalMedianPlayer(task, 0), task)
     if protocol == "ucb-unlimited":
         return UnlimitedFleet(Ucb1Player(len(task.arms)), task)
-    return VotingFleet(task)
+    return ServedFleet(task, rng)

@@ -38,8 +38,8 @@ class Moments:
             if not self._unsolved:
                 self.solved = draw
 
-    def votes_counted(self, draw: int) -> None:
-        """The server has counted votes, or a member has obeyed its own."""
+    def messages_counted(self, draw: int) -> None:
+        """The server has counted what was sent, or a member has obeyed itself."""
         if self.finished is None and self._fleet.finished():
             self.finished = draw
 

@@ -51,6 +51,8 @@ class Bits:
     total: float
     bound: int
     instance: float
+    with_arm: float
+    """The total, had every tally named its arm; the same as `total` where arms are named anyway."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class Result:
     epsilon: float
     delta: float
     quorum: str
+    floor: int | None
+    privacy_budget: float | None
     horizon: int
     trials: int
     seed: int
@@ -101,6 +105,8 @@ class Result:
     correct: float
     safe: float
     best: float
+    held: float
+    """Share of trials whose decision was held back because the sites differed."""
     per_trial: PerTrial
     seconds: float
 
@@ -142,6 +148,8 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
         epsilon=task.epsilon,
         delta=task.delta,
         quorum=task.quorum,
+        floor=task.floor,
+        privacy_budget=task.privacy_budget,
         horizon=settings.horizon,
         trials=settings.trials,
         seed=settings.seed,
@@ -154,6 +162,7 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
             total=_mean(bits),
             bound=settings.bits_bound(),
             instance=_mean([trial.costs.instance_bits for trial in trials]),
+            with_arm=_mean([each + trial.costs.implied_bits for each, trial in zip(bits, trials, strict=True)]),
         ),
         messages=Messages(
             up=_mean([trial.costs.up_messages for trial in trials]),
@@ -167,6 +176,7 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
         correct=_mean([trial.correct for trial in trials]),
         safe=_mean([trial.safe for trial in trials]),
         best=_mean([trial.best for trial in trials]),
+        held=_mean([trial.held for trial in trials]),
         per_trial=PerTrial(
             regret=[trial.regret[-1] for trial in trials],
             bits=bits,

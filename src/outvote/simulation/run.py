@@ -23,10 +23,12 @@ def simulate(
     dead: int = 0,
     active_players: float | None = None,
     instances: int | Sequence[float] | None = None,
-    epsilon: float = 0.5,
+    epsilon: float | None = None,
     delta: float = 0.05,
     quorum: str = "paper",
-    code: str = "binary",
+    code: str | None = None,
+    floor: int | None = None,
+    privacy_budget: float | None = None,
     rewards: str | RewardLaw = "bernoulli",
     spread: float = 0.0,
     drift_to: Sequence[float] | None = None,
@@ -40,9 +42,10 @@ def simulate(
 ) -> Result:
     """Run a protocol or a baseline on simulated players and say what it cost.
 
-    `protocol`: dme, edme, me-local, me-unlimited or ucb-unlimited. `problem` 1 or 2 are the paper's; `means` names
-    others. `activity`: "uniform", "80-20", a list of weights, or the path of a trace; the last `dead` players never
-    wake. `active_players` is N_γ (default: what the activity implies); `edme` takes `instances` instead. `rewards`:
+    `protocol`: dme, edme, tally, me-local, me-unlimited or ucb-unlimited. `problem` 1 or 2 are the paper's; `means`
+    names others. `activity`: "uniform", "80-20", a list of weights, or the path of a trace; the last `dead` players
+    never wake. `active_players` is N_γ (default: what the activity implies); `edme` takes `instances` instead, `tally`
+    neither. `epsilon` is .5 by default, 0 for `tally`; `floor` and `privacy_budget` are Tally's own. `rewards`:
     "bernoulli", "beta:CONCENTRATION" or a function (mean, uniform) -> reward. `spread` gives each player means of its
     own, `drift_to` moves them. The same seed gives the same result, whatever the number of `workers`. `engine`: "jump"
     skips what it can compute, "compiled" and "step" go draw by draw, "auto" takes the fastest that is exact. `progress`
@@ -62,6 +65,8 @@ def simulate(
         delta=delta,
         quorum=quorum,
         code=code,
+        floor=floor,
+        privacy_budget=privacy_budget,
         rewards=rewards,
         spread=spread,
         drift_to=drift_to,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import InvalidTask, one_of
-from outvote.core.ledger import bits_bound
+from outvote.core.ledger import bits_bound, tally_bits_bound
 from outvote.core.task import PROTOCOLS, Task
 from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
@@ -16,6 +16,8 @@ from outvote.simulation.fleets import BASELINES
 from outvote.simulation.trials import unlimited_costs
 
 ENGINES = ("auto", "jump", "compiled", "step")
+DEFAULT_EPSILON = {"tally": 0.0}
+"""ε where none is given: Tally looks for the very best arm, all others for the paper's .5."""
 WORTH_JUMPING = 1.0
 """Draws per player and grid interval below which there is nothing to skip."""
 
@@ -37,7 +39,9 @@ class Settings:
     """jump, compiled or step: never auto."""
 
     def bits_bound(self) -> int:
-        """The most bits that this protocol sends: Lemma 2 or Theorem 4; the baselines' own count."""
+        """The most bits that this protocol sends: Lemma 2 or Theorem 4; Tally's to the horizon; the baselines'."""
+        if self.protocol == "tally":
+            return tally_bits_bound(self.task, self.horizon)
         if self.protocol in PROTOCOLS:
             return bits_bound(self.task)
         if self.protocol == "me-local":
@@ -82,10 +86,12 @@ def read_settings(
     dead: float = 0,
     active_players: float | None = None,
     instances: float | Sequence[float] | None = None,
-    epsilon: float = 0.5,
+    epsilon: float | None = None,
     delta: float = 0.05,
     quorum: str = "paper",
-    code: str = "binary",
+    code: str | None = None,
+    floor: float | None = None,
+    privacy_budget: float | None = None,
     rewards: str | RewardLaw = "bernoulli",
     spread: float = 0.0,
     drift_to: Sequence[float] | None = None,
@@ -113,16 +119,23 @@ def read_settings(
     players = _count("players", players, 1)
     law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
     active = law.default_active_players() if active_players is None else active_players
+    own = protocol if protocol in PROTOCOLS else "dme"
+    if protocol == "tally" and active_players is not None:
+        raise InvalidTask(f"active_players is for 'dme' and the baselines, got {active_players!r}: 'tally' needs none")
+    if epsilon is None:
+        epsilon = DEFAULT_EPSILON.get(protocol, 0.5)
     task = Task(
         arms=count if arms is None else arms,
         players=players,
         epsilon=epsilon,
         delta=delta,
-        protocol="edme" if protocol == "edme" else "dme",
-        active_players=None if protocol == "edme" else active,
+        protocol=own,
+        active_players=active if own == "dme" else None,
         instances=_count("instances", instances, 1) if isinstance(instances, int | float) else instances,
         quorum=quorum,
         code=code,
+        floor=None if floor is None else _count("floor", floor, 2),
+        privacy_budget=privacy_budget,
     )
     if len(task.arms) != count:
         raise InvalidTask(f"means must have one number for each of the {len(task.arms)} arms, got {count}")

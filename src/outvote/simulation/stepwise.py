@@ -1,12 +1,13 @@
 """The step-wise engine: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
 
-Draw a player, deliver what waits for it, let it decide, give it its reward, carry its votes to the server.
+Draw a player, deliver what waits for it, let it decide, give it its reward, carry what it sends to the server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from random import Random
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
     """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
     task, horizon = settings.task, settings.horizon
     world = settings.environment.start(players=task.players, horizon=horizon, rng=_world_generator(seed))
-    fleet = make_fleet(settings.protocol, task, settings.active_players)
+    fleet = make_fleet(settings.protocol, task, settings.active_players, _players_generator(seed))
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
     means = [world.means(player, horizon) for player in range(task.players)]
@@ -49,12 +50,12 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
             arm, ticket = participant.decide()
             reward, gap = pull(player, arm, draw, uniform)
             regret += gap
-            votes = participant.reward(arm, reward, ticket=ticket)
-            if votes:
-                fleet.handle(player, votes, draw)
+            messages = participant.reward(arm, reward, ticket=ticket)
+            if messages:
+                fleet.handle(player, messages, draw)
                 news = len(fleet.announced)
                 moments.member_changed(0 if shared else player, draw)
-                moments.votes_counted(draw)
+                moments.messages_counted(draw)
         curve.append(regret)
         advance(advance_by)
 
@@ -69,6 +70,7 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
         correct=all(arms <= goods for arms, goods in zip(remaining, good, strict=True)),
         safe=all(arms & goods for arms, goods in zip(remaining, good, strict=True)),
         best=all(len(arms) == 1 and arms <= bests for arms, bests in zip(remaining, best, strict=True)),
+        held=fleet.held,
     )
 
 
@@ -86,3 +88,8 @@ def trial_draws(settings: Settings, seed: np.random.SeedSequence) -> Iterator[tu
 def _world_generator(seed: np.random.SeedSequence) -> np.random.Generator:
     """What is random about the world before its first draw. (`seed.spawn` would give another when asked again.)"""
     return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0)))
+
+
+def _players_generator(seed: np.random.SeedSequence) -> Random:
+    """What players draw themselves."""
+    return Random(int(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1)).generate_state(1)[0]))

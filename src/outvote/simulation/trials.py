@@ -16,6 +16,8 @@ class Costs:
     instance_bits: int = 0
     up_messages: int = 0
     down_messages: int = 0
+    implied_bits: int = 0
+    """Not in `up_bits`: what naming the arm in every tally would add."""
 
 
 def unlimited_costs(*, players: int, arms: int, draws: int) -> Costs:
@@ -42,6 +44,8 @@ class Trial:
     """At least one of them is."""
     best: bool
     """Only the best remains."""
+    held: bool = False
+    """The sites were found to differ, and the decision was held back."""
 
     @property
     def first_elimination(self) -> int | None:

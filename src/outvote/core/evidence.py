@@ -1,0 +1,164 @@
+"""The evidence against each arm: rounds of bets on what the fleet has reported.
+
+A round takes one tally of every contender, all of one size, in the order in which they arrived. Before it, the
+contender with the highest mean so far leads; every other arm's wealth is then bet on its being worse than the leader,
+the leader's on its being worse than the runner-up. Nothing in a round has been looked at before, so if an arm is best
+its wealth is at most 1 on average for ever, and reaches 1/δ with probability δ at most (docs/tally.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from outvote.core.bets import Bets, bets, wealth
+from outvote.core.messages import PlayerId
+from outvote.core.task import Task
+
+
+class Account:
+    """What the rounds have shown of one arm."""
+
+    __slots__ = ("better", "log_wealth", "margin_better", "margin_worse", "successes", "trials", "worse")
+
+    def __init__(self, stakes: int, margins: int) -> None:
+        self.trials = 0
+        self.successes = 0
+        self.log_wealth = 0.0
+        """The evidence against this arm."""
+        self.worse = [0.0] * stakes
+        """Its contributions, as the suspect, to each bet so far."""
+        self.better = [0.0] * stakes
+        """Its contributions as the rival."""
+        self.margin_worse = [0.0] * margins
+        self.margin_better = [0.0] * margins
+        """The same for the bets of the ε-stop."""
+
+    @property
+    def standing(self) -> float:
+        """The mean so far, drawn a little towards ½: who leads."""
+        return (self.successes + 0.5) / (self.trials + 1)
+
+
+class Evidence:
+    """All arms' accounts, and the tallies that wait for a round."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._sizes = task.tally_sizes
+        arms = len(task.arms)
+        margin = task.epsilon > 0
+        stakes = len(self._bets(self._sizes[0], 0.0).log_weights)
+        margins = len(self._bets(self._sizes[0], task.epsilon).log_weights) if margin else 0
+        self.accounts = [Account(stakes, margins) for _ in range(arms)]
+        self.contenders = list(range(arms))
+        """Arms that may still be best, in increasing order."""
+        self.rounds = 0
+        self._threshold = math.log((2.0 if margin else 1.0) / task.delta)
+        self._margin_threshold = math.log(2.0 * (arms - 1) / task.delta)
+        self._waiting: dict[int, list[deque[tuple[PlayerId, int]]]] = {
+            size: [deque() for _ in range(arms)] for size in self._sizes
+        }
+
+    def add(self, player: PlayerId, arm: int, size: int, successes: int) -> list[tuple[PlayerId, int, int, int]]:
+        """A tally of a contender; returns the (player, arm, size, successes) that the rounds it completes have used."""
+        self._waiting[size][arm].append((player, successes))
+        used: list[tuple[PlayerId, int, int, int]] = []
+        while (ready := self._ready(size)) is not None:
+            used += self._play_round(ready)
+        return used
+
+    def waiting(self, arm: int) -> int:
+        """Tallies of an arm that no round has used yet."""
+        return sum(len(queues[arm]) for queues in self._waiting.values())
+
+    def leader(self) -> int:
+        """The contender with the highest mean; of equal ones the lowest index."""
+        return max(self.contenders, key=lambda arm: (self.accounts[arm].standing, -arm))
+
+    # ---- snapshots
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "contenders": list(self.contenders),
+            "rounds": self.rounds,
+            "accounts": [
+                [a.trials, a.successes, a.log_wealth, a.worse, a.better, a.margin_worse, a.margin_better]
+                for a in self.accounts
+            ],
+            "waiting": [
+                [size, [[list(each) for each in queue] for queue in queues]] for size, queues in self._waiting.items()
+            ],
+        }
+
+    def restore(self, record: Mapping[str, Any]) -> None:
+        """Take over what `snapshot` wrote."""
+        self.contenders = list(record["contenders"])
+        self.rounds = record["rounds"]
+        for account, (trials, successes, log_wealth, *sums) in zip(self.accounts, record["accounts"], strict=True):
+            account.trials, account.successes, account.log_wealth = trials, successes, log_wealth
+            account.worse, account.better, account.margin_worse, account.margin_better = map(list, sums)
+        for size, queues in record["waiting"]:
+            self._waiting[size] = [deque((player, successes) for player, successes in queue) for queue in queues]
+
+    # ---- how it works
+
+    def _bets(self, size: int, epsilon: float) -> Bets:
+        return bets(size, self._task.privacy_budget, epsilon)
+
+    def _ready(self, newest: int) -> int | None:
+        """A size of which every contender has a tally waiting, the one that just came first."""
+        if len(self.contenders) > 1:
+            for size in (newest, *self._sizes):
+                queues = self._waiting[size]
+                if all(queues[arm] for arm in self.contenders):
+                    return size
+        return None
+
+    def _play_round(self, size: int) -> list[tuple[PlayerId, int, int, int]]:
+        table = self._bets(size, 0.0)
+        accounts = self.accounts
+        leader = self.leader()
+        second = max((arm for arm in self.contenders if arm != leader), key=lambda arm: (accounts[arm].standing, -arm))
+        rivals = [(arm, second if arm == leader else leader) for arm in self.contenders]
+        before = [wealth(table.log_weights, accounts[arm].worse, accounts[rival].better) for arm, rival in rivals]
+        used = []
+        for arm in self.contenders:
+            player, successes = self._waiting[size][arm].popleft()
+            used.append((player, arm, size, successes))
+            account = accounts[arm]
+            account.trials += size
+            account.successes += successes
+            account.worse = [a + b for a, b in zip(account.worse, table.worse[successes], strict=True)]
+            account.better = [a + b for a, b in zip(account.better, table.better[successes], strict=True)]
+        self.rounds += 1
+        for (arm, rival), old in zip(rivals, before, strict=True):
+            accounts[arm].log_wealth += wealth(table.log_weights, accounts[arm].worse, accounts[rival].better) - old
+        self._drop_the_refuted()
+        if self._task.epsilon > 0:
+            self._stop_within_epsilon(size, used)
+        return used
+
+    def _drop_the_refuted(self) -> None:
+        """The strongest evidence first, so that if all are refuted the least refuted stays."""
+        for arm in sorted(self.contenders, key=lambda arm: (-self.accounts[arm].log_wealth, arm)):
+            if self.accounts[arm].log_wealth >= self._threshold and len(self.contenders) > 1:
+                self.contenders.remove(arm)
+
+    def _stop_within_epsilon(self, size: int, used: list[tuple[PlayerId, int, int, int]]) -> None:
+        """If every other contender is shown to be less than ε better than the leader, the leader is good enough."""
+        table = self._bets(size, self._task.epsilon)
+        for _, arm, _, successes in used:
+            account = self.accounts[arm]
+            account.margin_worse = [a + b for a, b in zip(account.margin_worse, table.worse[successes], strict=True)]
+            account.margin_better = [a + b for a, b in zip(account.margin_better, table.better[successes], strict=True)]
+        leader = self.leader()
+        favour = self.accounts[leader].margin_better
+        if all(
+            wealth(table.log_weights, self.accounts[arm].margin_worse, favour) >= self._margin_threshold
+            for arm in self.contenders
+            if arm != leader
+        ):
+            self.contenders = [leader]

@@ -1,0 +1,202 @@
+"""The Tally server: it pools what sites report of each arm, weighs the evidence, and announces who is left.
+
+It announces when at most half of the arms it last announced are left, or one: an announcement goes to every player.
+Before it does, it asks whether all sites see the same means. Where they do not, pooling can mislead, and the decision
+is held back for a person to look at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from outvote.core import snapshots
+from outvote.core.confidence import jeffreys_interval, noisy_interval
+from outvote.core.cycle import Cycle
+from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
+from outvote.core.events import is_index
+from outvote.core.evidence import Evidence
+from outvote.core.homogeneity import Cell, Homogeneity
+from outvote.core.messages import Elimination, PlayerId, Tally
+from outvote.core.task import MOST, Task
+
+
+class TallyServer:
+    """Counts every tally once and announces survivors; never the last arm's end."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.duplicates = 0
+        """Tallies received again: harmless, counted for the operator."""
+        self.refused = 0
+        """Messages refused with an error: each is a fault or an attack."""
+        self.late = 0
+        """Tallies of arms that were refuted already: nothing depends on them any more."""
+        self.held = False
+        """The sites differ: nothing more will be announced. See `hold_reason`."""
+        self._cycle = Cycle(task)
+        self._evidence = Evidence(task)
+        self._homogeneity = Homogeneity(task)
+        self._eliminated: list[int] = []
+        self._seen: dict[tuple[PlayerId, str], set[int]] = {}
+        self._counts = [{size: [0] * (size + 1) for size in task.tally_sizes} for _ in task.arms]
+
+    def receive(self, player: PlayerId, message: Tally, *, incarnation: str = "") -> list[Elimination]:
+        """A tally arrives; returns the elimination to broadcast, if there is one.
+
+        `incarnation` tells apart the lives of a player that lost its memory: each starts its cycle again.
+        """
+        try:
+            self._check(player, message)
+        except (MalformedMessage, UnknownArm, UnknownPlayer):
+            self.refused += 1
+            raise
+        seen = self._seen.setdefault((player, incarnation), set())
+        if message.sequence in seen:
+            self.duplicates += 1
+            return []
+        seen.add(message.sequence)
+        self._counts[message.arm][message.trials][message.successes] += 1
+        if message.arm not in self._evidence.contenders:
+            self.late += 1
+            return []
+        for used in self._evidence.add(player, message.arm, message.trials, message.successes):
+            self._homogeneity.add(*used)
+        return self._announce()
+
+    # ---- what the fleet knows
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """The arms that were not announced to be eliminated."""
+        return tuple(arm for arm in range(len(self.task.arms)) if arm not in self._eliminated)
+
+    @property
+    def eliminated(self) -> tuple[int, ...]:
+        """The eliminated arms, in the order of their announcement."""
+        return tuple(self._eliminated)
+
+    @property
+    def contenders(self) -> tuple[int, ...]:
+        """The arms that may still be best: some may be refuted and not announced yet."""
+        return tuple(self._evidence.contenders)
+
+    @property
+    def winner(self) -> int | None:
+        """The only remaining arm, if there is only one."""
+        remaining = self.remaining
+        return remaining[0] if len(remaining) == 1 else None
+
+    @property
+    def finished(self) -> bool:
+        """One arm remains."""
+        return len(self.remaining) == 1
+
+    @property
+    def hold_reason(self) -> str | None:
+        """Why nothing more is announced, for the operator."""
+        if not self.held:
+            return None
+        return (
+            f"the sites' results differ by {self._homogeneity.score():.1f} standard deviations more than chance "
+            f"allows (held at a false-alarm rate of {self._homogeneity.level:.2g} a look): an arm may not be worth "
+            "the same at every site. Look at the sites, then decide by hand, or start a task for each group of "
+            "sites that agree"
+        )
+
+    @property
+    def status(self) -> str:
+        """`finished`, `held` or `exploring`."""
+        return "finished" if self.finished else "held" if self.held else "exploring"
+
+    def trials(self, arm: int) -> int:
+        """Events of an arm that were reported."""
+        return sum(size * sum(often) for size, often in self._counts[arm].items())
+
+    def successes(self, arm: int) -> int:
+        """Successes of an arm that were reported: noisy, with a privacy budget."""
+        return sum(z * count for often in self._counts[arm].values() for z, count in enumerate(often))
+
+    def log_evidence(self, arm: int) -> float:
+        """The logarithm of the evidence against an arm: at ln(1/δ) it is refuted (ln(2/δ) where ε > 0)."""
+        return self._evidence.accounts[arm].log_wealth
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """The arm's mean lies in here, for all arms and at all times together, with probability 1 − δ at least."""
+        limit = math.log(2 * len(self.task.arms) / self.task.delta)
+        if self.task.privacy_budget is None:
+            return jeffreys_interval(self.successes(arm), self.trials(arm), limit)
+        return noisy_interval(list(self._counts[arm].items()), self.task.privacy_budget, limit)
+
+    # ---- snapshots
+
+    def snapshot(self) -> dict[str, Any]:
+        """The whole state in plain JSON types."""
+        state = {
+            "eliminated": list(self._eliminated),
+            "held": self.held,
+            "evidence": self._evidence.snapshot(),
+            "cells": [
+                [[player, cell.successes, cell.tallies] for player, cell in cells.items()]
+                for cells in self._homogeneity.cells
+            ],
+            "seen": [[player, incarnation, sorted(seen)] for (player, incarnation), seen in self._seen.items()],
+            "counts": [[[size, often] for size, often in counts.items()] for counts in self._counts],
+            "duplicates": self.duplicates,
+            "refused": self.refused,
+            "late": self.late,
+        }
+        return snapshots.seal("server", self.task, state)
+
+    @classmethod
+    def restore(cls, task: Task, data: Mapping[str, Any]) -> TallyServer:
+        """The server that `snapshot` was taken of; a snapshot that is not whole is refused."""
+        record = snapshots.unseal(data, "server", task)
+        server = cls(task)
+        server._eliminated, server.held = list(record["eliminated"]), record["held"]
+        server._evidence.restore(record["evidence"])
+        for cells, rows in zip(server._homogeneity.cells, record["cells"], strict=True):
+            for player, successes, tallies in rows:
+                cells[player] = Cell(successes, list(tallies))
+        server._seen = {(player, incarnation): set(seen) for player, incarnation, seen in record["seen"]}
+        server._counts = [{size: list(often) for size, often in counts} for counts in record["counts"]]
+        server.duplicates, server.refused, server.late = record["duplicates"], record["refused"], record["late"]
+        return server
+
+    # ---- how it works
+
+    def _announce(self) -> list[Elimination]:
+        """The survivors, once they are worth a message, if the sites agree."""
+        left = self._evidence.contenders
+        announced = self.remaining
+        if self.held or len(left) == len(announced) or (2 * len(left) > len(announced) and len(left) > 1):
+            return []
+        if self._homogeneity.differ():
+            self.held = True
+            return []
+        fallen = tuple(arm for arm in announced if arm not in left)
+        self._eliminated += fallen
+        return [Elimination(fallen)]
+
+    def _check(self, player: PlayerId, tally: Tally) -> None:
+        if not isinstance(tally, Tally):
+            raise MalformedMessage(f"this server counts tallies, got {tally!r}")
+        if not is_index(tally.arm, len(self.task.arms)):
+            raise UnknownArm.of(tally.arm, len(self.task.arms))
+        sizes = self.task.tally_sizes
+        whole = is_index(tally.trials, sizes[-1] + 1) and tally.trials in sizes
+        if not whole or not is_index(tally.successes, tally.trials + 1):
+            raise MalformedMessage(
+                f"a tally has {', '.join(map(str, sizes))} trials and at most as many successes, "
+                f"got {tally.successes!r} of {tally.trials!r}"
+            )
+        if not is_index(tally.sequence, MOST):
+            raise MalformedMessage(f"a sequence number is a whole number of at least 0, got {tally.sequence!r}")
+        if self.task.player_names and player not in self.task.player_names:
+            raise UnknownPlayer(f"unknown player: got {player!r}, declared are {list(self.task.player_names)}")
+        expected = self._cycle.arm(player, tally.sequence)
+        if tally.arm != expected:
+            raise MalformedMessage(
+                f"place {tally.sequence} in the cycle of player {player!r} is arm {expected}, got arm {tally.arm}"
+            )
