@@ -23,8 +23,8 @@ EFFECTS = {0.1: 1.0, 0.3: 2.0, 0.9: 4.0, 2.7: 2.0}
 """How much they may differ (log odds ratio), and how much is staked on it."""
 MARGINS = (-0.5, 0.0, 0.5)
 """For the ε-stop: b − a in units of ε."""
-TOLERANCE = 2e-4
-"""How closely the largest mean payment of a bet on noisy tallies is bounded, from above."""
+TOLERANCE = 2e-5
+"""How closely, per event of a tally, the largest mean payment of a bet on noisy tallies is bounded from above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _noisy_payments(channel: Channel, low: float, high: float, epsilon: float) -
 def largest_mean_payment(
     channel: Channel, worse: Sequence[float], better: Sequence[float], epsilon: float = 0.0
 ) -> float:
-    """An upper bound, within `TOLERANCE`, of the mean payment over all μ_k = μ_j + ε.
+    """An upper bound, a little above the largest, of the mean payment over all μ_k = μ_j + ε.
 
     The suspect's part falls and the rival's part rises with the mean, so over an interval their product is at most
     the one part at its beginning times the other at its end. Intervals are halved until that is close enough.
@@ -150,7 +150,7 @@ def largest_mean_payment(
     reached = 0.0
     while True:
         bound, left, right, fallen, risen = heapq.heappop(heap)
-        if -bound <= reached * (1 + TOLERANCE):
+        if -bound <= reached * (1 + TOLERANCE * channel.trials):
             return max(-bound, 1.0)
         middle = (left + right) / 2
         falls, rises = mean_of(fall, middle + epsilon), mean_of(rise, middle)

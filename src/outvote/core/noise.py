@@ -8,6 +8,7 @@ Drawing is exact: integers only, no floating point (the discrete Laplace sampler
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -110,8 +111,9 @@ def binomial_law(trials: int, mean: float) -> list[float]:
         certain[0 if mean <= 0.0 else trials] = 1.0
         return certain
     yes, no = math.log(mean), math.log1p(-mean)
-    ways = math.lgamma(trials + 1)
-    return [
-        math.exp(ways - math.lgamma(s + 1) - math.lgamma(trials - s + 1) + s * yes + (trials - s) * no)
-        for s in range(trials + 1)
-    ]
+    return [math.exp(ways + s * yes + (trials - s) * no) for s, ways in enumerate(_log_ways(trials))]
+
+
+@functools.cache
+def _log_ways(trials: int) -> list[float]:
+    return [math.lgamma(trials + 1) - math.lgamma(s + 1) - math.lgamma(trials - s + 1) for s in range(trials + 1)]

@@ -32,7 +32,7 @@ class TallyServer:
         self.refused = 0
         """Messages refused with an error: each is a fault or an attack."""
         self.late = 0
-        """Tallies of arms that were refuted already: nothing depends on them any more."""
+        """Tallies that came when their arm was refuted already, or all others were: nothing depends on them."""
         self.held = False
         """The sites differ: nothing more will be announced. See `hold_reason`."""
         self._cycle = Cycle(task)
@@ -58,7 +58,8 @@ class TallyServer:
             return []
         seen.add(message.sequence)
         self._counts[message.arm][message.trials][message.successes] += 1
-        if message.arm not in self._evidence.contenders:
+        contenders = self._evidence.contenders
+        if message.arm not in contenders or len(contenders) == 1:
             self.late += 1
             return []
         for used in self._evidence.add(player, message.arm, message.trials, message.successes):

@@ -25,7 +25,7 @@ DEFAULT_FLOOR = 3
 """Events that the smallest tally speaks of, where nothing is asked for."""
 DEFAULT_PRIVATE_FLOOR = 15
 """The same with a privacy budget: noise weighs less in a larger tally."""
-LARGEST_TALLY = 255
+LARGEST_TALLY = 127
 """Tallies grow no further."""
 MOST_BUDGET = 20.0
 """A privacy budget beyond this adds no noise in a lifetime, so it would only pretend."""

@@ -12,13 +12,13 @@ from outvote.core.codes import Codebook
 from outvote.core.schedule import Schedule
 from outvote.simulation.activity import Weighted
 from outvote.simulation.arrays import Floats, Integers, IntegerTable, WordTable
-from outvote.simulation.environments import best_arms, good_arms
+from outvote.simulation.environments import good_arms
 from outvote.simulation.kernels.jump import jump_trials
 from outvote.simulation.kernels.local import local_trials
 from outvote.simulation.kernels.step import step_trials
 from outvote.simulation.kernels.ucb import ucb_trials
 from outvote.simulation.settings import Settings
-from outvote.simulation.trials import Costs, Trial, unlimited_costs
+from outvote.simulation.trials import Costs, Trial, judge, unlimited_costs
 
 MOST_PULLS = 1 << 45
 """Epochs that need more are never reached; the cap keeps products of pulls and arms within 64 bits."""
@@ -39,7 +39,7 @@ def run_step(settings: Settings, states: WordTable, inputs: Inputs | None = None
 
 
 def run_jump(settings: Settings, states: WordTable, inputs: Inputs | None = None) -> list[Trial]:
-    """The engines that skip: all protocols and baselines. `inputs` replaces what the settings say."""
+    """The engines that skip: votes and the baselines. `inputs` replaces what the settings say."""
     inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(states))
     if settings.protocol == "ucb-unlimited":
         ucb_trials(states, inputs.means, inputs.grid, outputs.regret)
@@ -124,7 +124,7 @@ class Outputs:
             judged = tuple(own)
             if voting:
                 costs = _voting_costs(settings, codebook, votes, fallen)
-                judged = _judge(settings, {arm for arm, _ in fallen})
+                judged = judge(settings.environment.means, settings.task.epsilon, {arm for arm, _ in fallen})
             elif settings.protocol == "me-local":
                 costs = Costs()
             else:
@@ -153,14 +153,6 @@ def _voting_costs(
         up_messages=cast,
         down_messages=players * len(fallen),
     )
-
-
-def _judge(settings: Settings, fallen: set[int]) -> tuple[bool, bool, bool]:
-    """All good, some good, only the best: of what remains to a fleet that shares it."""
-    means = settings.environment.means
-    remaining = set(range(len(means))) - fallen
-    good = good_arms(means, settings.task.epsilon)
-    return remaining <= good, bool(remaining & good), len(remaining) == 1 and remaining <= best_arms(means)
 
 
 @functools.cache

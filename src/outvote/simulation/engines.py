@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from outvote.simulation import compiled, stepwise
+from outvote.simulation import compiled, compiled_tally, stepwise
+from outvote.simulation.arrays import WordTable
 from outvote.simulation.kernels.generator import trial_seed, trial_states
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Trial
@@ -21,7 +22,10 @@ def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int]
     """
     if settings.engine == "step":
         return [stepwise.run_trial(settings, trial_seed(settings.seed, trial), advance) for trial in which]
-    run = compiled.run_step if settings.engine == "compiled" else compiled.run_jump
+    if settings.protocol == "tally":
+        run: Callable[[Settings, WordTable], list[Trial]] = compiled_tally.run_tally
+    else:
+        run = compiled.run_step if settings.engine == "compiled" else compiled.run_jump
     size = max(1, int(CHUNK_SECONDS / estimated_seconds(settings) * settings.trials))
     found: list[Trial] = []
     for start in range(0, len(which), size):
@@ -38,6 +42,8 @@ def estimated_seconds(settings: Settings) -> float:
     if settings.engine == "compiled" or settings.protocol == "ucb-unlimited":
         return settings.trials * settings.horizon * 1e-8
     task = settings.task
+    if settings.protocol == "tally":
+        return settings.trials * (3e-3 + task.players * len(settings.grid_points()) * 1e-7)
     each = len(settings.grid_points()) * 1e-7 + len(task.instances) * 4e-6
     return settings.trials * (3e-5 + task.players * each)
 

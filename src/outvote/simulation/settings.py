@@ -16,6 +16,8 @@ from outvote.simulation.fleets import BASELINES
 from outvote.simulation.trials import unlimited_costs
 
 ENGINES = ("auto", "jump", "compiled", "step")
+NOT_COMPILED = ("ucb-unlimited", "tally")
+"""What has no compiled step kernel: the engine that skips is used, however little there is to skip."""
 DEFAULT_EPSILON = {"tally": 0.0}
 """ε where none is given: Tally looks for the very best arm, all others for the paper's .5."""
 WORTH_JUMPING = 1.0
@@ -163,13 +165,13 @@ def _engine(settings: Settings) -> str:
     asked = settings.engine
     if asked in ("jump", "compiled") and why_not:
         raise InvalidTask(f"engine {asked!r} cannot run {why_not}: use 'step' or 'auto'")
-    if asked == "compiled" and settings.protocol == "ucb-unlimited":
-        raise InvalidTask("engine 'compiled' has no 'ucb-unlimited': use 'jump', 'step' or 'auto'")
+    if asked == "compiled" and settings.protocol in NOT_COMPILED:
+        raise InvalidTask(f"engine 'compiled' has no {settings.protocol!r}: use 'jump', 'step' or 'auto'")
     if asked != "auto":
         return asked
     if why_not:
         return "step"
-    alone = settings.protocol in ("me-unlimited", "ucb-unlimited")
+    alone = settings.protocol in ("me-unlimited", *NOT_COMPILED)
     draws_each = settings.horizon / (len(settings.grid_points()) * settings.task.players)
     return "jump" if alone or draws_each >= WORTH_JUMPING else "compiled"
 
@@ -185,6 +187,8 @@ def _why_no_kernel(settings: Settings) -> str | None:
         return "means that drift"
     if not isinstance(settings.activity, Weighted):
         return "a trace"
+    if settings.protocol == "tally" and settings.task.code not in ("implied", "binary"):
+        return f"tallies in the code {settings.task.code!r}"
     return None
 
 

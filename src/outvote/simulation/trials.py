@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outvote.core.codes import fixed_width
+from outvote.simulation.environments import best_arms, good_arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,13 @@ def unlimited_costs(*, players: int, arms: int, draws: int) -> Costs:
     """Every draw is reported and told to all others: N·T·⌈log₂K⌉ bits, as the paper counts."""
     bits, told = fixed_width(arms), draws * (players - 1)
     return Costs(up_bits=draws * bits, down_bits=told * bits, up_messages=draws, down_messages=told)
+
+
+def judge(means: Sequence[float], epsilon: float, fallen: set[int]) -> tuple[bool, bool, bool]:
+    """All good, some good, only the best: of what remains to a fleet that shares it."""
+    remaining = set(range(len(means))) - fallen
+    good = good_arms(means, epsilon)
+    return remaining <= good, bool(remaining & good), len(remaining) == 1 and remaining <= best_arms(means)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,50 +39,13 @@ from outvote.simulation.arrays import (
 )
 from outvote.simulation.kernels.arrival import draws_until_all_active, first_events
 from outvote.simulation.kernels.compiling import compiled
+from outvote.simulation.kernels.heap import pop, push
 from outvote.simulation.kernels.rounds import count_plays, play_on
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
 from outvote.simulation.kernels.step import draws_to_next_test, end_epoch, epoch_complete
 
 OUTSIDE = 2.0
 """The clock of an epoch end that does not fall into the interval."""
-
-
-@compiled
-def push(clocks: Floats, owners: Integers, count: int, clock: float, owner: int) -> int:
-    """Put an epoch end into the heap."""
-    at = count
-    while at > 0:
-        parent = (at - 1) >> 1
-        if clocks[parent] <= clock:
-            break
-        clocks[at] = clocks[parent]
-        owners[at] = owners[parent]
-        at = parent
-    clocks[at] = clock
-    owners[at] = owner
-    return count + 1
-
-
-@compiled
-def pop(clocks: Floats, owners: Integers, count: int) -> int:
-    """Take the first out of the heap."""
-    count -= 1
-    clock, owner = clocks[count], owners[count]
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= count:
-            break
-        if child + 1 < count and clocks[child + 1] < clocks[child]:
-            child += 1
-        if clocks[child] >= clock:
-            break
-        clocks[at] = clocks[child]
-        owners[at] = owners[child]
-        at = child
-    clocks[at] = clock
-    owners[at] = owner
-    return count
 
 
 @compiled
