@@ -1,31 +1,25 @@
 """The engines that skip against those that do not: equal in law.
 
 Two-sample tests on regret at grid points, first elimination, the three ends, bits, and what remains. A test here raises
-an alarm at p < `ALARM` = 1e-4 / 3000; fewer than 3000 comparisons are made, so the whole file gives a false alarm with
-probability below 1e-4. Seeds are fixed. `test_power` shows what differences the tests see.
+an alarm at p < `laws.ALARM` = 1e-4 / 3000; fewer than 3000 comparisons are made, so the whole file gives a false alarm
+with probability below 1e-4. Seeds are fixed. `test_power` shows what differences the tests see.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from outvote.simulation.arrays import WordTable
 from outvote.simulation.compiled import Inputs, run_jump, run_step
-from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
 from outvote.simulation.trials import Trial
 
-ALARM = 1e-4 / 3000
-LATER = 2**62
-"""Stands for a moment that was not reached."""
+from .laws import ALARM, assert_same_law, p_values, seeds, states
 
 TINY = (2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94, 141)
 """Epochs so short that everything happens within a few draws."""
@@ -47,61 +41,6 @@ CORNERS: dict[str, dict[str, Any]] = {
     "ε excludes arms": dict(means=(0.9, 0.6, 0.3, 0.2), players=4, epsilon=0.4, horizon=400),
     "one grid point": dict(means=(0.7, 0.5, 0.3, 0.1), players=5, horizon=500, grid=1),
 }
-
-
-def samples(trials: Sequence[Trial]) -> dict[str, list[float]]:
-    """The numbers whose laws are compared, one list for each."""
-    points = range(len(trials[0].regret))
-    found: dict[str, list[float]] = {
-        f"regret at point {point}": [round(trial.regret[point], 6) for trial in trials] for point in points
-    }
-    for name in ("first_elimination", "finished", "all_finished", "solved"):
-        found[name] = [value if (value := getattr(trial, name)) is not None else LATER for trial in trials]
-    found["up bits"] = [trial.costs.up_bits for trial in trials]
-    found["down bits"] = [trial.costs.down_bits for trial in trials]
-    found["correct"] = [trial.correct for trial in trials]
-    found["safe"] = [trial.safe for trial in trials]
-    found["best"] = [trial.best for trial in trials]
-    found["last elimination"] = [trial.eliminations[-1][1] if trial.eliminations else LATER for trial in trials]
-    found["eliminations"] = [len(trial.eliminations) for trial in trials]
-    return found
-
-
-def p_values(left: Sequence[Trial], right: Sequence[Trial]) -> dict[str, float]:
-    """Kolmogorov and Smirnov's test for numbers, a chi-square test for the order in which arms fell."""
-    theirs = samples(right)
-    found = {}
-    for name, ours in samples(left).items():
-        other = theirs[name]
-        same = ours == other or len(set(ours) | set(other)) == 1
-        found[name] = 1.0 if same else float(stats.ks_2samp(ours, other, method="asymp").pvalue)
-    found["which arms fell, in order"] = order_p_value(left, right)
-    return found
-
-
-def order_p_value(left: Sequence[Trial], right: Sequence[Trial]) -> float:
-    orders = [Counter(tuple(arm for arm, _ in trial.eliminations[:4]) for trial in trials) for trials in (left, right)]
-    frequent = [order for order, count in (orders[0] + orders[1]).items() if count >= 20]
-    table = [[each[order] for order in frequent] + [sum(each.values())] for each in orders]
-    for row in table:
-        row[-1] -= sum(row[:-1])
-    kept = [column for column in zip(*table, strict=True) if sum(column) >= 20]
-    if len(kept) < 2:
-        return 1.0
-    return float(stats.chi2_contingency(np.array(kept).T).pvalue)
-
-
-def assert_same_law(left: Sequence[Trial], right: Sequence[Trial]) -> None:
-    suspicious = {name: p for name, p in p_values(left, right).items() if p < ALARM}
-    assert not suspicious
-
-
-def seeds(count: int, key: int) -> list[np.random.SeedSequence]:
-    return np.random.SeedSequence(key).spawn(count)
-
-
-def states(count: int, key: int) -> WordTable:
-    return np.array([trial_state(seed) for seed in seeds(count, key)])
 
 
 def tiny(settings: Settings) -> Inputs:

@@ -15,8 +15,13 @@ from outvote.core.messages import PlayerId
 from outvote.core.noise import Channel
 from outvote.core.task import Task
 
-FALSE_ALARM = 0.01
+FALSE_ALARM = 0.001
 """At most so often is a fleet of equal sites held back, over all looks of a task."""
+RELEASE = 2.0
+"""A decision that was held back is released when the score has fallen so low: equal sites come there with more events,
+different ones move away from it."""
+PATIENCE = 1.25
+"""While a decision is held back, the sites are looked at again when so many times as many tallies are in."""
 
 
 @dataclass(slots=True)
@@ -49,6 +54,11 @@ class Homogeneity:
         self.cells: list[dict[PlayerId, Cell]] = [{} for _ in task.arms]
         self.level = FALSE_ALARM / looks(len(task.arms))
         """The false-alarm rate of one look."""
+        self.held = False
+        """The sites were found to differ, and do not agree yet."""
+        self.tallies = 0
+        self.next_look = 0
+        """While held: how many tallies there must be."""
 
     def add(self, player: PlayerId, arm: int, size: int, successes: int) -> None:
         cells = self.cells[arm]
@@ -57,6 +67,16 @@ class Homogeneity:
             cell = cells[player] = Cell(0, [0] * len(self._channels))
         cell.successes += successes
         cell.tallies[self._size_index[size]] += 1
+        self.tallies += 1
+
+    def agree(self) -> bool:
+        """Whether a decision may be announced: asked before each, and again and again while it is held back."""
+        if self.tallies < self.next_look:
+            return False
+        score = self.score()
+        self.held = score >= RELEASE if self.held else 0.5 * math.erfc(score / math.sqrt(2.0)) < self.level
+        self.next_look = math.ceil(PATIENCE * self.tallies) if self.held else 0
+        return not self.held
 
     def score(self) -> float:
         """How many standard deviations the sites differ more than chance would have it, on a normal scale."""
@@ -68,10 +88,6 @@ class Homogeneity:
                 variance += of_arm[1]
                 third += of_arm[2]
         return normal_score(excess, variance, third)
-
-    def differ(self) -> bool:
-        """The sites differ, at `level`."""
-        return 0.5 * math.erfc(self.score() / math.sqrt(2.0)) < self.level
 
     def _of_arm(self, cells: Sequence[Cell]) -> tuple[float, float, float] | None:
         """The excess of squared deviations over its mean, its variance and third cumulant, in units of one event's."""

@@ -2,7 +2,7 @@
 
 It announces when at most half of the arms it last announced are left, or one: an announcement goes to every player.
 Before it does, it asks whether all sites see the same means. Where they do not, pooling can mislead, and the decision
-is held back for a person to look at.
+is held back until they agree, or a person decides.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ class TallyServer:
         """Messages refused with an error: each is a fault or an attack."""
         self.late = 0
         """Tallies that came when their arm was refuted already, or all others were: nothing depends on them."""
-        self.held = False
-        """The sites differ: nothing more will be announced. See `hold_reason`."""
         self._cycle = Cycle(task)
         self._evidence = Evidence(task)
         self._homogeneity = Homogeneity(task)
@@ -61,7 +59,8 @@ class TallyServer:
         contenders = self._evidence.contenders
         if message.arm not in contenders or len(contenders) == 1:
             self.late += 1
-            return []
+            self._homogeneity.add(player, message.arm, message.trials, message.successes)
+            return self._announce()
         for used in self._evidence.add(player, message.arm, message.trials, message.successes):
             self._homogeneity.add(*used)
         return self._announce()
@@ -95,6 +94,11 @@ class TallyServer:
         return len(self.remaining) == 1
 
     @property
+    def held(self) -> bool:
+        """The sites differ: nothing is announced until they agree. See `hold_reason`."""
+        return self._homogeneity.held
+
+    @property
     def hold_reason(self) -> str | None:
         """Why nothing more is announced, for the operator."""
         if not self.held:
@@ -102,8 +106,8 @@ class TallyServer:
         return (
             f"the sites' results differ by {self._homogeneity.score():.1f} standard deviations more than chance "
             f"allows (held at a false-alarm rate of {self._homogeneity.level:.2g} a look): an arm may not be worth "
-            "the same at every site. Look at the sites, then decide by hand, or start a task for each group of "
-            "sites that agree"
+            "the same at every site. If more events do not bring the sites together, decide by hand, or start a task "
+            "for each group of sites that agree"
         )
 
     @property
@@ -136,7 +140,7 @@ class TallyServer:
         """The whole state in plain JSON types."""
         state = {
             "eliminated": list(self._eliminated),
-            "held": self.held,
+            "hold": [self._homogeneity.held, self._homogeneity.tallies, self._homogeneity.next_look],
             "evidence": self._evidence.snapshot(),
             "cells": [
                 [[player, cell.successes, cell.tallies] for player, cell in cells.items()]
@@ -155,9 +159,11 @@ class TallyServer:
         """The server that `snapshot` was taken of; a snapshot that is not whole is refused."""
         record = snapshots.unseal(data, "server", task)
         server = cls(task)
-        server._eliminated, server.held = list(record["eliminated"]), record["held"]
+        server._eliminated = list(record["eliminated"])
+        sites = server._homogeneity
+        sites.held, sites.tallies, sites.next_look = record["hold"]
         server._evidence.restore(record["evidence"])
-        for cells, rows in zip(server._homogeneity.cells, record["cells"], strict=True):
+        for cells, rows in zip(sites.cells, record["cells"], strict=True):
             for player, successes, tallies in rows:
                 cells[player] = Cell(successes, list(tallies))
         server._seen = {(player, incarnation): set(seen) for player, incarnation, seen in record["seen"]}
@@ -171,10 +177,9 @@ class TallyServer:
         """The survivors, once they are worth a message, if the sites agree."""
         left = self._evidence.contenders
         announced = self.remaining
-        if self.held or len(left) == len(announced) or (2 * len(left) > len(announced) and len(left) > 1):
+        if len(left) == len(announced) or (2 * len(left) > len(announced) and len(left) > 1):
             return []
-        if self._homogeneity.differ():
-            self.held = True
+        if not self._homogeneity.agree():
             return []
         fallen = tuple(arm for arm in announced if arm not in left)
         self._eliminated += fallen

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from outvote.core.errors import InvalidTask
-from outvote.paper import figures, report
+from outvote.paper import beyond, figures, report
 from outvote.paper.claims import judge_all
 from outvote.paper.panels import draw, write_csv
 from outvote.paper.study import Study
@@ -51,6 +51,8 @@ def build(
         zip(cells, sweep(list(cells.values()), executor=executor, store=folder / CELLS, progress=progress), strict=True)
     )
     panels = figures.panels(study, results)
+    if study.tally:
+        panels += beyond.panels(panels, study.figures, results)
     drawn = [drawers.submit(draw, panel, folder) for panel in panels] if drawers else []
     for panel in panels:
         write_csv(panel, folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,14 @@ LABELS = {
     "me-local": "Median Elimination on each player",
     "me-unlimited": "Median Elimination, unlimited communication",
     "ucb-unlimited": "UCB1, unlimited communication",
+    "tally": "Tally, the exact best arm",
+    "tally-named": "Tally, had every message named its arm",
+    "tally-private": "Tally with a privacy budget of 1",
 }
-MARKERS = {"dme": "o", "edme": "D", "me-local": "s", "me-unlimited": "^", "ucb-unlimited": "v"}
+MARKERS = {
+    "dme": "o", "edme": "D", "me-local": "s", "me-unlimited": "^", "ucb-unlimited": "v",
+    "tally": "P", "tally-named": "P", "tally-private": "X",
+}  # fmt: skip
 FORMATS = ("png", "svg")
 
 
@@ -29,6 +35,8 @@ class Curve:
     mean: list[float]
     low: list[float | None]
     high: list[float | None]
+    notes: list[str] = field(default_factory=list)
+    """What to write beside each point."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,9 @@ class Panel:
     x_label: str
     curves: list[Curve]
     log_x: bool = False
+    log_y: bool = False
+    points: bool = False
+    """Points and not lines; the x axis reaches from 0 over many powers of ten."""
     mark: tuple[float, str] | None = None
     """A place on the x axis, and what is there."""
 
@@ -55,14 +66,20 @@ def draw(panel: Panel, folder: Path, formats: Sequence[str] = FORMATS) -> None:
         axes = figure.add_subplot()
         markers = len(panel.curves[0].x) < 40
         for curve in panel.curves:
-            _draw_curve(axes, curve, markers and len(curve.x) > 2)
+            if panel.points:
+                _draw_points(axes, curve)
+            else:
+                _draw_curve(axes, curve, markers and len(curve.x) > 2)
         if panel.mark is not None:
             axes.axvline(panel.mark[0], color="0.55", lw=0.9, ls=":", zorder=0)
             axes.annotate(
                 panel.mark[1], (panel.mark[0], 0.02), xycoords=("data", "axes fraction"), xytext=(4, 0),
                 textcoords="offset points", va="bottom", fontsize="small", color="0.35",
             )  # fmt: skip
-        if panel.log_x:
+        if panel.points:
+            axes.set_xscale("symlog", linthresh=100)
+            axes.set_xlim(-15, 2e9)
+        elif panel.log_x:
             axes.set_xscale("log", base=2)
             axes.set_xticks(panel.curves[0].x, [f"{x:g}" for x in panel.curves[0].x])
             axes.minorticks_off()
@@ -70,7 +87,10 @@ def draw(panel: Panel, folder: Path, formats: Sequence[str] = FORMATS) -> None:
             axes.set_xlim(0, max(curve.x[-1] for curve in panel.curves))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.margins(y=0.08)
-        axes.set_ylim(bottom=0)
+        if panel.log_y:
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.set_xlabel(panel.x_label)
         axes.set_ylabel("regret")
@@ -84,6 +104,22 @@ def draw(panel: Panel, folder: Path, formats: Sequence[str] = FORMATS) -> None:
             part = target.with_suffix(".part")
             figure.savefig(part, format=form, dpi=130, metadata={"Date": None} if form == "svg" else None)
             part.replace(target)
+
+
+def _draw_points(axes: Any, curve: Curve) -> None:
+    """Points with their intervals; those of one protocol are joined."""
+    errors = None
+    if curve.low[-1] is not None:
+        below = [mean - (low or 0.0) for mean, low in zip(curve.mean, curve.low, strict=True)]
+        above = [(high or 0.0) - mean for mean, high in zip(curve.mean, curve.high, strict=True)]
+        errors = [below, above]
+    axes.errorbar(
+        curve.x, curve.mean, yerr=errors, color=COLOURS[curve.protocol], label=LABELS[curve.protocol],
+        marker=MARKERS[curve.protocol], ms=7, lw=1.2, capsize=2,
+        mfc="none" if curve.protocol == "tally-named" else None,
+    )  # fmt: skip
+    for x, y, note in zip(curve.x, curve.mean, curve.notes, strict=True):
+        axes.annotate(note, (x, y), xytext=(-5, 6), textcoords="offset points", fontsize="x-small", ha="right")
 
 
 def _draw_curve(axes: Any, curve: Curve, markers: bool) -> None:

@@ -40,6 +40,16 @@ CAPTIONS = {
     ),
 }
 
+TALLY_CAPTION = (
+    "Tally pools counts in place of votes and looks for the exact best arm, with the same probability of error. "
+    "The scale is logarithmic: what takes the paper's algorithms most of the horizon takes Tally a few hundred or "
+    "thousand draws."
+)
+FRONTIER_CAPTION = (
+    "Down and to the left is better. Tally is shown for four anonymity floors (the fewest events that a message speaks "
+    "of), as it is sent, with its arm implied, and as it would be with the arm named in every message."
+)
+
 PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -56,9 +66,9 @@ body { margin: 0; background: var(--page); color: var(--ink); font: 16px/1.55 sy
 main { max-width: 1180px; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: .5rem 0; } h2 { font-size: 1.3rem; margin: 2.6rem 0 .4rem; }
 p { max-width: 46rem; } .soft { color: var(--soft); }
-.tally { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.2rem 0; }
-.tally div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .7rem 1.1rem; }
-.tally b { font-size: 1.6rem; display: block; line-height: 1.1; }
+.counts { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.2rem 0; }
+.counts div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .7rem 1.1rem; }
+.counts b { font-size: 1.6rem; display: block; line-height: 1.1; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 1rem; }
 figure { margin: 0; background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: .6rem; }
 figure svg { width: 100%; height: auto; display: block; }
@@ -76,8 +86,9 @@ a { color: inherit; }
 <h1>Network of Bandits, run anew</h1>
 <p>The Experiments section of Raphaël Féraud, <i>Network of Bandits insure Privacy of end-users</i>, simulated with
 outvote $version: $trials trials of $horizon draws for each point, seed $seed. Bands are 95 % confidence intervals.</p>
-$tally
+$counts
 $figures
+$tally
 $claims
 </main>
 </body>
@@ -93,8 +104,9 @@ def write(path: Path, study: Study, panels: Sequence[Panel], claims: Sequence[Cl
         trials=f"{study.trials:,}",
         horizon=f"{study.horizon:,}",
         seed=study.seed,
-        tally=_tally(claims),
+        counts=_counts(claims),
         figures="\n".join(_figure(figure, panels, folder) for figure in FIGURES if figure in study.figures),
+        tally=_beyond(panels, folder) if study.tally else "",
         claims=_claims(claims),
     )
     part = path.with_suffix(".part")
@@ -102,26 +114,41 @@ def write(path: Path, study: Study, panels: Sequence[Panel], claims: Sequence[Cl
     part.replace(path)
 
 
-def _tally(claims: Sequence[Claim]) -> str:
+def _counts(claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     boxes = "".join(f'<div class="{CLASSES[v]}"><b>{counts[v]}</b>{v}</div>' for v in (HOLDS, IN_PART, DOES_NOT))
-    return f'<div class="tally">{boxes}</div>' if claims else ""
+    return f'<div class="counts">{boxes}</div>' if claims else ""
 
 
 def _figure(figure: int, panels: Sequence[Panel], folder: Path) -> str:
     title, caption = CAPTIONS[figure]
-    pictures = []
-    for panel in panels:
-        if panel.name.startswith(f"figure-{figure}"):
-            svg = (folder / f"{panel.name}.svg").read_text(encoding="utf-8")
-            svg = svg[svg.index("<svg") :].replace(
-                "<svg", f'<svg role="img" aria-label="{html.escape(panel.title)}"', 1
-            )
-            pictures.append(f"<figure>{_unique_ids(svg, panel.name)}</figure>")
+    pictures = _pictures([panel for panel in panels if panel.name.startswith(f"figure-{figure}")], folder)
     return (
         f'<section><h2>Figure {figure}. {html.escape(title)}</h2><p class="soft">{html.escape(caption)}</p>'
-        f'<div class="panels">{"".join(pictures)}</div></section>'
+        f'<div class="panels">{pictures}</div></section>'
     )
+
+
+def _beyond(panels: Sequence[Panel], folder: Path) -> str:
+    again = _pictures([panel for panel in panels if panel.name.startswith("tally-")], folder)
+    frontier = _pictures([panel for panel in panels if panel.name.startswith("frontier-")], folder)
+    return (
+        f'<section><h2>The same figures with Tally</h2><p class="soft">{html.escape(TALLY_CAPTION)}</p>'
+        f'<div class="panels">{again}</div></section>'
+        f'<section><h2>What regret costs in bits</h2><p class="soft">{html.escape(FRONTIER_CAPTION)}</p>'
+        f'<div class="panels">{frontier}</div></section>'
+        if frontier
+        else f'<section><h2>The same figures with Tally</h2><div class="panels">{again}</div></section>'
+    )
+
+
+def _pictures(panels: Sequence[Panel], folder: Path) -> str:
+    pictures = []
+    for panel in panels:
+        svg = (folder / f"{panel.name}.svg").read_text(encoding="utf-8")
+        svg = svg[svg.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{html.escape(panel.title)}"', 1)
+        pictures.append(f"<figure>{_unique_ids(svg, panel.name)}</figure>")
+    return "".join(pictures)
 
 
 def _unique_ids(svg: str, name: str) -> str:

@@ -38,6 +38,8 @@ class Study:
     horizon: int = 1_000_000
     seed: int = 0
     figures: tuple[int, ...] = FIGURES
+    tally: bool = True
+    """Draw the figures once more with Tally in them."""
 
     def __post_init__(self) -> None:
         for figure in self.figures:
@@ -55,6 +57,10 @@ class Study:
         found: dict[str, Settings] = {}
         for figure in self.figures:
             found |= self.figure_6_cells() if figure == 6 else self.panel_cells(*PANELS[figure])
+        if self.tally:
+            from outvote.paper import beyond  # which needs the names of this module
+
+            found |= beyond.cells(self.figures, self.cell)
         return found | self.claim_cells() if self.whole else found
 
     def panel_cells(self, problem: int, activity: str) -> dict[str, Settings]:

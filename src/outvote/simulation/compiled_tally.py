@@ -11,7 +11,7 @@ import numpy as np
 from outvote.core.bets import bets
 from outvote.core.codes import fixed_width
 from outvote.core.cycle import Cycle
-from outvote.core.homogeneity import FALSE_ALARM, looks
+from outvote.core.homogeneity import FALSE_ALARM, PATIENCE, RELEASE, looks
 from outvote.core.tally_player import GROWTH
 from outvote.core.task import Task
 from outvote.simulation.activity import Weighted
@@ -58,6 +58,8 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
         margin.better,
         math.log(2.0 * (arms - 1) / task.delta),
         FALSE_ALARM / looks(arms),
+        RELEASE,
+        PATIENCE,
         np.array(settings.grid_points()),
         regret,
         counts,

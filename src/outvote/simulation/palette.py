@@ -8,4 +8,7 @@ COLOURS = {
     "me-local": "#E69F00",
     "me-unlimited": "#CC79A7",
     "ucb-unlimited": "#000000",
+    "tally": "#D55E00",
+    "tally-named": "#F0A878",
+    "tally-private": "#56B4E9",
 }

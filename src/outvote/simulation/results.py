@@ -106,7 +106,7 @@ class Result:
     safe: float
     best: float
     held: float
-    """Share of trials whose decision was held back because the sites differed."""
+    """Share of trials whose decision is held back at the horizon because the sites differ."""
     per_trial: PerTrial
     seconds: float
 

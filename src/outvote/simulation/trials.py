@@ -54,7 +54,7 @@ class Trial:
     best: bool
     """Only the best remains."""
     held: bool = False
-    """The sites were found to differ, and the decision was held back."""
+    """The sites differ, and a decision is held back at the horizon."""
 
     @property
     def first_elimination(self) -> int | None:

@@ -99,6 +99,8 @@ def tally_trials(
     margin_better_tables: np.ndarray,
     margin_threshold: float,
     level: float,
+    release: float,
+    patience: float,
     grid: Integers,
     regret: FloatTable,
     counts: IntegerTable,
@@ -109,10 +111,10 @@ def tally_trials(
 ) -> None:
     """Run one trial for each generator state.
 
-    `order` is the task's cycle; tables are those of `outvote.core.bets`, by size; `level` is the false-alarm rate of
-    one look at the sites. Fills the regret at the grid points, how many tallies of each size were sent, the bits told
-    to each player and in how many announcements, (arm, draw) of eliminations, the draws of the three ends, and
-    whether the decision was held back.
+    `order` is the task's cycle; tables are those of `outvote.core.bets`, by size; `level`, `release` and `patience`
+    are those of the look at the sites. Fills the regret at the grid points, how many tallies of each size were sent,
+    the bits told to each player and in how many announcements, (arm, draw) of eliminations, the draws of the three
+    ends, and whether the decision is held back at the end.
     """
     players, arms, kinds = len(shares), len(means), len(sizes)
     gaps = means.max() - means
@@ -156,8 +158,8 @@ def tally_trials(
         told[trial] = 0
         eliminations[trial] = -1
         ends[trial] = -1
-        held[trial] = False
-        fallen = 0
+        fallen = seen = next_look = 0
+        hold = False
         announced = contenders = arms
         bad_left = bad
         if bad == 0:
@@ -198,7 +200,11 @@ def tally_trials(
                     z = min(max(z + geometric_noise(state, alpha), 0), sizes[size])
                 counts[trial, size] += 1
                 open_next(a, order, remaining, growth, sizes, place, opened, arm, kind, missing)
-                if contending[k] and contenders > 1 and not held[trial]:
+                if not contending[k] or contenders == 1:
+                    sums[k, a] += z
+                    tallies[k, a, size] += 1
+                    seen += 1
+                else:
                     if free != NOBODY:
                         node = free
                         free = following[node]
@@ -228,6 +234,7 @@ def tally_trials(
                                 taken[j] = what[node]
                                 sums[j, who[node]] += what[node]
                                 tallies[j, who[node], index] += 1
+                                seen += 1
                                 following[node] = free
                                 free = node
                         pay_round(
@@ -246,10 +253,15 @@ def tally_trials(
                                 contending[first] = True
                                 contenders = 1
                 due = contenders < announced and (2 * contenders <= announced or contenders == 1)
-                if due and not held[trial]:
-                    chance = 0.5 * math.erfc(score(sizes, alpha, sums, tallies) / math.sqrt(2.0))
-                    held[trial] = chance < level
-                if not due or held[trial]:
+                if due and seen < next_look:
+                    due = False
+                elif due:
+                    found = score(sizes, alpha, sums, tallies)
+                    hold = found >= release if hold else 0.5 * math.erfc(found / math.sqrt(2.0)) < level
+                    if hold:
+                        next_look = math.ceil(patience * seen)
+                        due = False
+                if not due:
                     if left[a] >= missing[a]:
                         clock[a] = now + (1.0 - now) * order_statistic(state, missing[a], left[a])
                         waiting = push(clocks, owners, waiting, clock[a], a)
@@ -303,3 +315,4 @@ def tally_trials(
                 missing[n] -= left[n]
             regret[trial, point] = total_regret
             begin = grid[point]
+        held[trial] = hold
