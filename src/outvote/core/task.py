@@ -23,7 +23,7 @@ DEFAULT_INSTANCES = 8
 """Instances of `edme` where none are given: those of the paper's own experiment."""
 DEFAULT_FLOOR = 3
 """Events that the smallest tally speaks of, where nothing is asked for."""
-DEFAULT_PRIVATE_FLOOR = 15
+DEFAULT_PRIVATE_FLOOR = 23
 """The same with a privacy budget: noise weighs less in a larger tally."""
 LARGEST_TALLY = 127
 """Tallies grow no further."""

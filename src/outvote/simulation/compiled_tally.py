@@ -28,8 +28,7 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
     assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
     trials, arms = len(states), len(means)
     sizes = np.array(reachable_sizes(task, settings.horizon))
-    exact = tables(tuple(sizes.tolist()), task.privacy_budget, 0.0)
-    margin = tables(tuple(sizes.tolist()), task.privacy_budget, task.epsilon) if task.epsilon > 0 else Tables.none()
+    exact, margin = warm_up(settings)
     good = good_arms(means, task.epsilon)
     group_ends, group_shares = settings.activity.groups()
     regret = np.zeros((trials, len(settings.grid_points())))
@@ -86,6 +85,14 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
             )
         )
     return found
+
+
+def warm_up(settings: Settings) -> tuple[Tables, Tables]:
+    """The tables of bets, which take a while with noise: made once, before workers are forked."""
+    task = settings.task
+    sizes = reachable_sizes(task, settings.horizon)
+    exact = tables(sizes, task.privacy_budget, 0.0)
+    return exact, tables(sizes, task.privacy_budget, task.epsilon) if task.epsilon > 0 else Tables.none()
 
 
 def costs(task: Task, counts: list[int], widths: list[int], told: list[int]) -> Costs:

@@ -53,6 +53,8 @@ _warm: set[tuple[str, str]] = set()
 
 def warm_up(settings: Settings) -> None:
     """Load or compile the kernels that a setting needs, so that its clock runs for its trials only."""
+    if settings.protocol == "tally" and settings.engine == "jump":
+        compiled_tally.warm_up(settings)
     if (settings.protocol, settings.engine) not in _warm:
         run_trials(replace(settings, horizon=1, grid=1), range(1), lambda draws: None)
         _warm.add((settings.protocol, settings.engine))

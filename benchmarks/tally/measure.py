@@ -1,0 +1,295 @@
+"""Measures what Tally must show, and writes `benchmarks/tally/measures.json`, from which docs/tally.md is made.
+
+    .venv/bin/python benchmarks/tally/measure.py [--quick] [--only targets,errors,…]
+
+Every figure is a mean over simulated trials with a 95 % interval, or a share with its exact (Clopper and Pearson's).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import numpy as np
+from benchmarks.tally import delayed
+from scipy.stats import beta
+
+import outvote
+from outvote.core import homogeneity
+from outvote.simulation import Result
+from outvote.simulation.executors import cores
+from outvote.theory import identification_bound
+
+RESULTS = Path(__file__).with_name("measures.json")
+PROBLEMS = {1: (0.7, 0.5, 0.3, *(0.1,) * 7), 2: (0.3, 0.2, *(0.1,) * 8)}
+HORIZON = 1_000_000
+Record = dict[str, Any]
+
+
+class Effort:
+    """How many trials there are time for."""
+
+    def __init__(self, quick: bool) -> None:
+        self._share = 0.05 if quick else 1.0
+
+    def __call__(self, trials: int) -> int:
+        return max(20, int(trials * self._share))
+
+
+def targets(effort: Effort) -> Record:
+    """The four settings of the paper, one default configuration, against UCB1 with unlimited communication."""
+    rows = []
+    for problem, means in PROBLEMS.items():
+        ucb = outvote.simulate(
+            protocol="ucb-unlimited", problem=problem, horizon=HORIZON, trials=effort(1000), grid=1, workers=cores()
+        )
+        dme = {
+            activity: outvote.simulate(
+                protocol="dme", problem=problem, activity=activity, horizon=HORIZON, trials=effort(200), grid=1
+            )
+            for activity in ("uniform", "80-20")
+        }
+        for activity in ("uniform", "80-20"):
+            row = setting(means, effort(4000), activity=activity, players=64)
+            row |= {
+                "problem": problem,
+                "ucb_regret": ucb.regret.mean[-1],
+                "dme_regret": dme[activity].regret.mean[-1],
+                "dme_bits": dme[activity].bits.total,
+            }
+            rows.append(row)
+    return {"rows": rows}
+
+
+def setting(means: tuple[float, ...], trials: int, *, horizon: int = HORIZON, **options: Any) -> Record:
+    """Tally as it comes in one setting."""
+    result = outvote.simulate(
+        protocol="tally", means=means, horizon=horizon, trials=trials, grid=1, workers=cores(), **options
+    )
+    bound = identification_bound(means, result.delta)
+    finished = [draw for draw in result.per_trial.finished if draw is not None]
+    return {
+        "means": list(means),
+        "players": result.players,
+        "activity": result.activity,
+        "trials": trials,
+        "regret": mean_of(result.per_trial.regret),
+        "draws": mean_of(finished) if finished else None,
+        "finished": result.finished.share,
+        "bound": bound if math.isfinite(bound) else None,
+        "bits": result.bits.total,
+        "bits_with_arm": result.bits.with_arm,
+        "wrong": share_of(lost(result), trials),
+        "held": result.held,
+    }
+
+
+def lost(result: Result) -> int:
+    """Trials in which the first arm, which is best in all settings here, was eliminated."""
+    return round(result.eliminations[0].share * result.trials)
+
+
+def mean_of(values: list[Any]) -> Record:
+    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    half = 1.96 * deviation / math.sqrt(len(values))
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def share_of(count: int, trials: int) -> Record:
+    """A share with its exact 95 % interval."""
+    low = float(beta.ppf(0.025, count, trials - count + 1)) if count else 0.0
+    high = float(beta.ppf(0.975, count + 1, trials - count)) if count < trials else 1.0
+    return {"count": count, "trials": trials, "share": count / trials, "low": low, "high": high}
+
+
+OTHERS: dict[str, Record] = {
+    "2 arms, 16 players": {"means": (0.6, 0.5), "players": 16},
+    "4 arms, 8 players, 80-20": {"means": (0.45, 0.4, 0.3, 0.2), "players": 8, "activity": "80-20"},
+    "5 rare arms, 128 players": {"means": (0.05, 0.03, 0.02, 0.01, 0.01), "players": 128},
+    "6 frequent arms, 64 players, 80-20": {
+        "means": (0.97, 0.93, 0.9, 0.85, 0.8, 0.7), "players": 64, "activity": "80-20",
+    },
+    "20 arms, 256 players": {"means": (0.6, *(0.5,) * 5, *(0.4,) * 14), "players": 256},
+    "50 arms, 64 players": {"means": (0.5, *(0.35,) * 9, *(0.2,) * 40), "players": 64},
+    "3 arms, 2 players": {"means": (0.8, 0.6, 0.5), "players": 2},
+    "10 arms, 512 players, 80-20": {"means": (0.4, 0.3, *(0.2,) * 8), "players": 512, "activity": "80-20"},
+}  # fmt: skip
+"""Settings that nothing was tuned on."""
+
+
+def others(effort: Effort) -> Record:
+    """The same configuration elsewhere."""
+    rows = []
+    for name, options in OTHERS.items():
+        chosen = dict(options)
+        means = chosen.pop("means")
+        ucb = outvote.simulate(
+            protocol="ucb-unlimited", means=means, players=chosen["players"], horizon=HORIZON, trials=effort(100),
+            grid=1, workers=cores(),
+        )  # fmt: skip
+        row = setting(means, effort(1000), **chosen)
+        rows.append({"name": name, "ucb_regret": ucb.regret.mean[-1], **row})
+    return {"rows": rows}
+
+
+def many(effort: Effort) -> Record:
+    """1,024 players: Tally, and how long DME needs until one arm is left."""
+    rows = []
+    for problem, means in PROBLEMS.items():
+        row = setting(means, effort(400), players=1024)
+        dme = outvote.simulate(
+            protocol="dme", problem=problem, players=1024, horizon=4e8, trials=effort(40), grid=1, workers=cores()
+        )
+        rows.append({"problem": problem, **row, "dme_draws": dme.finished.mean, "dme_finished": dme.finished.share})
+    return {"rows": rows}
+
+
+def privacy(effort: Effort) -> Record:
+    """What a privacy budget costs, at the same floor and against the default without one."""
+    rows = []
+    for problem, means in PROBLEMS.items():
+        for activity in ("uniform", "80-20"):
+            options: Record = {"activity": activity, "players": 64, "horizon": 200_000}
+            row: Record = {"problem": problem, "activity": activity, "default": setting(means, effort(2000), **options)}
+            for floor in (15, 23, 31):
+                row[f"without, floor {floor}"] = setting(means, effort(2000), floor=floor, **options)
+                for budget in (1.0, 0.5):
+                    row[f"budget {budget:g}, floor {floor}"] = setting(
+                        means, effort(2000), floor=floor, privacy_budget=budget, **options
+                    )
+            rows.append(row)
+    return {"rows": rows}
+
+
+HARD: dict[str, Record] = {
+    "two equal best of 4": {"means": (0.5, 0.5, 0.4, 0.3), "horizon": 100_000},
+    "all 5 equal": {"means": (0.3,) * 5, "horizon": 100_000},
+    "a gap of .02 at .5": {"means": (0.5, 0.48), "horizon": 200_000},
+    "a gap of .02 near 0": {"means": (0.03, 0.01, 0.01), "horizon": 100_000},
+    "a gap of .02 near 1": {"means": (0.99, 0.97, 0.97), "horizon": 100_000},
+    "50 arms, gaps of .02": {"means": (0.5, *(0.48,) * 49), "horizon": 200_000, "trials": 1000},
+    "10 equal arms, 3 players": {"means": (0.5,) * 10, "players": 3, "horizon": 100_000},
+    "80-20, half of the players dead": {
+        "means": (0.5, 0.48, 0.4), "activity": "80-20", "dead": 32, "horizon": 100_000,
+    },
+    "two equal best, privacy budget 1": {"means": (0.3, 0.3, 0.2), "privacy_budget": 1.0, "horizon": 100_000},
+    "a gap of .02, privacy budget .5": {"means": (0.12, 0.1), "privacy_budget": 0.5, "horizon": 200_000},
+    "ε = .1, the second .12 worse": {"means": (0.62, *(0.5,) * 5), "epsilon": 0.1, "horizon": 50_000},
+    "rewards between 0 and 1": {
+        "means": (0.5, 0.48, 0.48), "rewards": "beta:2", "horizon": 20_000, "trials": 400, "engine": "step",
+    },
+}  # fmt: skip
+"""Where errors are likeliest; the first arm is best, or one of the best."""
+
+
+def errors(effort: Effort) -> Record:
+    """How often a best arm is eliminated, at δ = .05 and at δ = .2."""
+    rows = []
+    for name, options in HARD.items():
+        for delta in (0.05, 0.2):
+            chosen = dict(options)
+            trials = effort(chosen.pop("trials", 4000))
+            result = outvote.simulate(
+                protocol="tally", delta=delta, trials=trials, grid=1, workers=cores(), **{"players": 64, **chosen}
+            )
+            epsilon = chosen.get("epsilon", 0.0)
+            wrong = round((1 - result.safe) * trials) if epsilon else lost(result)
+            rows.append(
+                {"name": name, "delta": delta, "wrong": share_of(wrong, trials), "finished": result.finished.share}
+            )
+    for delta in (0.05, 0.2):
+        trials = effort(400)
+        play = partial(delayed_trial, delta)
+        with ProcessPoolExecutor(cores()) as pool:
+            winners = list(pool.map(play, range(trials)))
+        wrong = sum(winner not in (None, 0) for winner in winners)
+        rows.append(
+            {
+                "name": "failures never reported, with a window",
+                "delta": delta,
+                "wrong": share_of(wrong, trials),
+                "finished": sum(winner is not None for winner in winners) / trials,
+            }
+        )
+    return {"rows": rows}
+
+
+def delayed_trial(delta: float, seed: int) -> int | None:
+    return delayed.run((0.4, 0.3, 0.3), players=12, delta=delta, horizon=12_000, seed=seed)[0]
+
+
+def sites(effort: Effort) -> Record:
+    """Sites whose means differ: what the hold does, and what would happen without it."""
+    rows = []
+    settings: dict[str, Record] = {
+        f"Problem {problem}, {activity}": {"means": means, "activity": activity}
+        for problem, means in PROBLEMS.items()
+        for activity in ("uniform", "80-20")
+    }
+    settings["close arms, 80-20"] = {"means": (0.4, 0.35, 0.3, 0.3), "activity": "80-20"}
+    usual = homogeneity.FALSE_ALARM
+    for name, options in settings.items():
+        for spread in (0.3, 0.6, 1.0):
+            row: Record = {"name": name, "spread": spread}
+            for what, rate in (("with", usual), ("without", 0.0)):
+                homogeneity.FALSE_ALARM = rate
+                trials = effort(200)
+                result = outvote.simulate(
+                    protocol="tally", spread=spread, players=64, horizon=8_000, trials=trials, grid=1, engine="step",
+                    workers=cores(), **options,
+                )  # fmt: skip
+                row[what] = {"lost": share_of(lost(result), trials), "held": result.held}
+            homogeneity.FALSE_ALARM = usual
+            rows.append(row)
+    equal = []
+    for name, options in settings.items():
+        trials = effort(20_000)
+        result = outvote.simulate(
+            protocol="tally", players=64, horizon=8_000, trials=trials, grid=1, workers=cores(), **options
+        )
+        equal.append({"name": name, "held": share_of(round(result.held * trials), trials)})
+    return {"rows": rows, "equal": equal, "false_alarm": usual}
+
+
+PARTS: dict[str, Callable[[Effort], Record]] = {
+    "targets": targets,
+    "others": others,
+    "many": many,
+    "privacy": privacy,
+    "errors": errors,
+    "sites": sites,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a twentieth of the trials, and nothing is written")
+    parser.add_argument("--only", default=",".join(PARTS), help=f"parts to measure anew: {', '.join(PARTS)} (all)")
+    args = parser.parse_args()
+    chosen = args.only.split(",")
+    if unknown := [part for part in chosen if part not in PARTS]:
+        parser.error(f"unknown parts {unknown}: allowed are {', '.join(PARTS)}")
+    found: Record = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    for part in chosen:
+        begin = time.perf_counter()
+        found[part] = PARTS[part](Effort(args.quick))
+        print(f"{part}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+        if args.quick:
+            print(json.dumps(found[part], indent=1))
+        else:
+            RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
