@@ -32,7 +32,7 @@ paper: $(VENV)/.sim ## rerun the paper: figures, claims and report in out/paper
 docs: $(VENV)/.dev paper ## write the generated parts of the documents anew
 	@mkdir -p docs/figures
 	cp $(OUT)/paper/claims.json docs/claims.json
-	cp $(OUT)/paper/figure-*.png docs/figures/
+	cp $(OUT)/paper/*.png docs/figures/
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what these targets made

@@ -13,6 +13,12 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.tally import page as ideas
+from benchmarks.tally import tables as measured
 
 from outvote.cli.main import main
 from outvote.core.median import ARM_TRANSITIONS
@@ -92,7 +98,20 @@ def claims() -> str:
     return report.markdown(Study(), [Claim(**claim) for claim in found])
 
 
+def tally_tables() -> dict[str, Callable[[], str]]:
+    """The tables of what was measured about Tally, from the last run that was kept."""
+    found = {f"tally-{name}": text for name, text in measured.tables(_kept("measures.json")).items()}
+    found |= {f"tally-idea-{name}": text for name, text in ideas.tables(_kept("ideas.json")).items()}
+    return {name: lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+
+
+def _kept(name: str) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads((DOCS.parent / "benchmarks" / "tally" / name).read_text(encoding="utf-8"))
+    return kept
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    **tally_tables(),
     "arm-states": arm_states,
     "claims": claims,
     "demo-output": demo_output,

@@ -18,6 +18,9 @@ from outvote.cli.main import main
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART
 
 FIGURES = [f"figure-{figure}{panel}" for figure in (2, 3, 4, 5, 6) for panel in "ab"]
+AGAIN = [f"tally-{name}" for name in FIGURES]
+"""The same with Tally."""
+FRONTIERS = [f"frontier-{figure}" for figure in (2, 3, 4, 5)]
 FIELDS = ["id", "place", "statement", "measured", "low", "high", "verdict", "why"]
 
 
@@ -30,16 +33,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_panel_is_there_as_png_and_svg(folder: Path) -> None:
-    for name in FIGURES:
+    for name in FIGURES + AGAIN + FRONTIERS:
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert "<svg" in (folder / f"{name}.svg").read_text()
     assert not list(folder.rglob("*.part"))
 
 
 def test_every_curve_has_its_numbers(folder: Path) -> None:
-    for name in FIGURES:
+    for name in FIGURES + AGAIN + FRONTIERS:
         curves = sorted(folder.glob(f"{name}-*.csv"))
-        assert len(curves) == (3 if "6" in name else 4)
+        own = 3 if "6" in name else 4
+        assert len(curves) == (8 if name in FRONTIERS else own + 1 if name in AGAIN else own)
         for path in curves:
             rows = list(csv.DictReader(path.read_text().splitlines()))
             assert list(rows[0]) == ["x", "mean", "low", "high"]
@@ -48,6 +52,26 @@ def test_every_curve_has_its_numbers(folder: Path) -> None:
                 assert float(row["mean"]) <= float(row["high"]) + 1e-6
     over_players = list(csv.DictReader((folder / "figure-2a-dme.csv").read_text().splitlines()))
     assert [int(float(row["x"])) for row in over_players] == [2**i for i in range(1, 11)]
+
+
+def numbers(path: Path) -> list[dict[str, float]]:
+    return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(path.read_text().splitlines())]
+
+
+def test_tally_is_below_everything_that_counts_its_bits(folder: Path) -> None:
+    """Seed 0, 100 trials: the intervals are far apart, so another seed would say the same."""
+    for figure in (2, 3, 4, 5):
+        tally = numbers(folder / f"frontier-{figure}-tally.csv")
+        assert len(tally) == 4  # floors
+        assert [row["x"] for row in tally] == sorted(
+            (row["x"] for row in tally), reverse=True
+        )  # higher floors, fewer bits
+        for rival in ("me-local", "dme", "edme", "me-unlimited"):
+            (other,) = numbers(folder / f"frontier-{figure}-{rival}.csv")
+            assert tally[0]["high"] < other["low"] / 10
+        (ucb,) = numbers(folder / f"frontier-{figure}-ucb-unlimited.csv")
+        assert tally[0]["high"] < ucb["low"]
+        assert tally[0]["x"] < ucb["x"] / 10_000
 
 
 def test_claims_are_many_and_have_their_fields(folder: Path) -> None:
@@ -72,7 +96,7 @@ def test_the_documents_tell_what_a_run_gives(folder: Path) -> None:
 
 def test_the_report_needs_nothing_from_outside(folder: Path) -> None:
     page = (folder / "report.html").read_text()
-    assert page.count("<figure>") == len(FIGURES)
+    assert page.count("<figure>") == len(FIGURES + AGAIN + FRONTIERS)
     assert page.count('<td class="verdict') >= 18
     assert not re.search(r'(?:src|href)="(?!#)', page.replace('xlink:href="#', ""))
     assert "@import" not in page
@@ -85,8 +109,16 @@ def test_one_figure_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     written = {path.name for path in (tmp_path / "new").iterdir()}
     assert {"figure-6a.png", "figure-6b.svg", "report.html", "cells"} <= written
     assert "claims.json" not in written
-    assert not any(name.startswith("figure-2") for name in written)
+    assert not any("figure-2" in name for name in written)
+    assert {"tally-figure-6a.png", "tally-figure-6b-tally.csv"} <= written
     assert "report.html" in capsys.readouterr().out
+
+
+def test_tally_can_be_left_out(tmp_path: Path) -> None:
+    options = ["--trials", "3", "--figures", "2", "--horizon", "1e5", "--no-tally"]
+    assert main(["paper", "--out", str(tmp_path), *options]) == 0
+    assert (tmp_path / "figure-2a.png").exists()
+    assert not [path.name for path in tmp_path.iterdir() if "tally" in path.name or "frontier" in path.name]
 
 
 BAD_INPUT = {

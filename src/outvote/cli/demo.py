@@ -24,7 +24,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--protocol", default="dme", choices=("dme", "edme"), help="the protocol they follow (dme)")
+    parser.add_argument(
+        "--protocol", default="tally", choices=("tally", "dme", "edme"), help="the protocol they follow (tally)"
+    )
     parser.add_argument("--edges", type=number, default=12, help="how many sites (12)")
     parser.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
     add_json(parser)
@@ -45,6 +47,14 @@ def run(args: argparse.Namespace) -> int:
     return 0 if told.winner is not None else 1
 
 
+SAYS = {
+    "tally": "“this variant: 2 of 3”",
+    "dme": "“I would drop this one”",
+    "edme": "“I would drop this one”",
+}
+"""What a site sends, in words."""
+
+
 def show(told: Story) -> None:
     """The story for people."""
     from rich.console import Console
@@ -54,7 +64,7 @@ def show(told: Story) -> None:
     result = told.result
     console.print(
         f"[bold]{result.players} sites, {len(result.arms)} variants.[/bold] Each site serves its own users and keeps "
-        "what they do to itself.\nWhen it has learnt enough it sends a few bits: “I would drop this one”.\n"
+        f"what they do to itself.\nWhen it has learnt enough it sends a few bits: {SAYS[result.protocol]}.\n"
     )
     left = len(result.arms)
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -63,7 +73,7 @@ def show(told: Story) -> None:
     table.add_column("left")
     for each in told.eliminations:
         left -= 1
-        table.add_row(f"{each.after_events:,}", f"[red]✗[/red] {each.arm} is voted out", "■" * left)
+        table.add_row(f"{each.after_events:,}", f"[red]✗[/red] {each.arm} is out", "■" * left)
     if told.winner is not None:
         table.add_row(f"{told.events:,}", f"[green]✓ {told.winner} wins[/green]", "")
     console.print(table)
@@ -76,9 +86,15 @@ def show(told: Story) -> None:
     )
     bits = result.bits
     console.print(f"\nWhat nobody knew: the true success rates are {truth}.")
+    upward = "tallies" if result.protocol == "tally" else "votes"
+    beside = (
+        f"{bits.with_arm:,.0f} had every tally named its variant"
+        if result.protocol == "tally"
+        else f"the paper's bound is {bits.bound:,}"
+    )
     console.print(
-        f"What crossed the network: {result.messages.up:,.0f} votes up and {result.messages.down:,.0f} notices down, "
-        f"{bits.up:,.0f} + {bits.down:,.0f} = {bits.total:,.0f} bits; the paper's bound is {bits.bound:,}."
+        f"What crossed the network: {result.messages.up:,.0f} {upward} up and {result.messages.down:,.0f} notices "
+        f"down, {bits.up:,.0f} + {bits.down:,.0f} = {bits.total:,.0f} bits; {beside}."
     )
     console.print(f"What stayed at the sites: all {told.events:,} events.")
     console.print(f"[dim]simulated with {result.protocol}, seed {result.seed}, in {result.seconds:.1f} s[/dim]")

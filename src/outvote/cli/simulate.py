@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 examples:
   outvote simulate --protocol dme --problem 1 --players 16 --horizon 3e5 --trials 20 --plot regret.png
+  outvote simulate --protocol tally --problem 2 --trials 20
   outvote simulate --protocol edme --means .6,.5,.4 --players 8 --epsilon .3 --activity 80-20 --json
 """
 
@@ -119,11 +120,15 @@ def show(result: Result) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    instances = f", N_γ {', '.join(f'{n:g}' for n in result.instances)}" if result.instances else ""
-    active = "" if result.instances else f", N_γ {result.active_players:g}"
+    tally = result.protocol == "tally"
+    if tally:
+        told = f", floor {result.floor}"
+        told += "" if result.privacy_budget is None else f", privacy budget {result.privacy_budget:g}"
+    else:
+        told = f", N_γ {', '.join(f'{n:g}' for n in result.instances or [result.active_players])}"
     console.print(
         f"[bold]{result.protocol}[/bold] on {len(result.arms)} arms, {result.players} players "
-        f"({result.activity}{active}{instances}), ε {result.epsilon:g}, δ {result.delta:g}; "
+        f"({result.activity}{told}), ε {result.epsilon:g}, δ {result.delta:g}; "
         f"{result.trials} trials of {result.horizon:,} draws, seed {result.seed}, engine {result.engine}"
     )
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -132,7 +137,7 @@ def show(result: Result) -> None:
     table.add_row("regret at the horizon", f"{result.regret.mean[-1]:,.0f}", interval)
     for name, moment in (
         ("first elimination", result.first_elimination),
-        ("finished: N_γ players", result.finished),
+        ("finished: one arm left" if tally else "finished: N_γ players", result.finished),
         ("all players finished", result.all_finished),
         ("solved: only ε-good arms left", result.solved),
     ):
@@ -145,6 +150,10 @@ def show(result: Result) -> None:
     table.add_row("bits up + down", f"{bits.total:,.0f}", f"{bits.up:,.0f} + {bits.down:,.0f}, bound {bits.bound:,}")
     if bits.instance:
         table.add_row("", f"{bits.total - bits.instance:,.0f}", "without the bits that name the instance (Theorem 4)")
+    if bits.with_arm != bits.total:
+        table.add_row("", f"{bits.with_arm:,.0f}", "had every tally named its arm")
+    if result.held:
+        table.add_row("held back: sites differ", f"{result.held:.1%}", "of trials at the horizon")
     messages = result.messages
     table.add_row(
         "messages up + down", f"{messages.up + messages.down:,.0f}", f"{messages.up:,.0f} + {messages.down:,.0f}"

@@ -10,9 +10,9 @@ from outvote.simulation import Result, simulate
 
 ARMS = ("classic", "bold", "green", "minimal", "seasonal")
 MEANS = (0.35, 0.2, 0.62, 0.48, 0.1)
-EPSILON = 0.4
+EPSILON = {"dme": 0.4, "edme": 0.4, "tally": 0.0}
 DELTA = 0.05
-EVENTS = 600_000
+EVENTS = {"dme": 600_000, "edme": 600_000, "tally": 60_000}
 """Enough for any fleet of the demo's sizes to finish."""
 
 
@@ -60,9 +60,9 @@ def tell(*, protocol: str, edges: int, seed: int, progress: Callable[[float], No
         arms=ARMS,
         means=MEANS,
         players=edges,
-        epsilon=EPSILON,
+        epsilon=EPSILON[protocol],
         delta=DELTA,
-        horizon=EVENTS,
+        horizon=EVENTS[protocol],
         engine="step",  # the very objects that a real site runs
         trials=1,
         seed=seed,
@@ -74,5 +74,5 @@ def tell(*, protocol: str, edges: int, seed: int, progress: Callable[[float], No
         result=result,
         eliminations=[Elimination(arm, draw) for draw, arm in fallen],
         winner=standing.pop() if len(standing) == 1 else None,
-        events=EVENTS if result.finished.mean is None else int(result.finished.mean),
+        events=result.horizon if result.finished.mean is None else int(result.finished.mean),
     )
