@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import time
@@ -12,9 +13,9 @@ from typing import Any
 import numpy as np
 from benchmarks.timing import Timed, best_of, say, timed_calls
 
-from outvote import Task, protocols, simulate
+from outvote import Tally, Task, protocols, simulate
 
-PROTOCOLS = ("dme", "edme", "me-local", "me-unlimited", "ucb-unlimited")
+PROTOCOLS = ("dme", "edme", "tally", "me-local", "me-unlimited", "ucb-unlimited")
 IMPORT = "import sys, outvote; sys.exit(bool({'numpy', 'scipy', 'numba', 'matplotlib', 'rich'} & set(sys.modules)))"
 
 
@@ -36,10 +37,12 @@ def measure(*, quick: bool) -> dict[str, Any]:
     rewards = (rng.random(events) < 0.5).astype(float).tolist()
     edme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="edme")
     dme = Task(arms=10, players=64, epsilon=0.5, delta=0.05)
+    tally = Task(arms=10, players=64, epsilon=0, delta=0.05, protocol="tally")
     players: dict[str, Callable[[], protocols.Player | Empty]] = {
         "empty": Empty,
         "dme": lambda: protocols.player(dme, 0),
         "edme": lambda: protocols.player(edme, 0),
+        "tally": lambda: protocols.player(tally, 0),
     }
     events_timed: dict[str, Timed] = {
         name: timed_calls(partial(drive, make, rewards), events) for name, make in players.items()
@@ -52,6 +55,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         "event_ns": best_of(events_timed, rounds=rounds),
         "instances": len(edme.instances),
         "step_ns": best_of(draws_timed, rounds=rounds),
+        "tally_server_us": best_of({"log": partial(replay, tally_log(tally), tally)}, rounds=rounds)["log"],
         "import_ms": milliseconds,
         "import_is_standard_library_only": standard_library_only,
     }
@@ -63,6 +67,29 @@ def drive(make: Callable[[], protocols.Player | Empty], rewards: list[float]) ->
     for reward in rewards:
         arm, ticket = player.decide()
         player.reward(arm, reward, ticket=ticket)
+
+
+def tally_log(task: Task) -> list[tuple[int, Tally]]:
+    """What 64 sites send of ten equal arms: nothing is ever eliminated, so every tally has to be weighed."""
+    sites = [protocols.player(task, number, rng=random.Random(number)) for number in range(64)]
+    rng = random.Random(0)
+    log: list[tuple[int, Tally]] = []
+    while len(log) < 5_000:
+        number = rng.randrange(64)
+        arm, ticket = sites[number].decide()
+        for message in sites[number].reward(arm, float(rng.random() < 0.5), ticket=ticket):
+            assert isinstance(message, Tally)
+            log.append((number, message))
+    return log
+
+
+def replay(log: list[tuple[int, Tally]], task: Task) -> float:
+    """Microseconds that a new server spends on each tally."""
+    server = protocols.server(task)
+    start = time.perf_counter()
+    for number, message in log:
+        server.receive(number, message)
+    return (time.perf_counter() - start) / len(log) * 1e6
 
 
 def walk_through_draws(rng: np.random.Generator, draws: int) -> float:

@@ -88,6 +88,7 @@ def targets(results: Results) -> list[Target]:
             most=1.1, unit=" ×", measured=memory_growth(engines["fleets"]),
         ),
         Target("`decide` + `reward` in process, `dme`", most=1000, unit=" ns", measured=core["event_ns"]["dme"]),
+        Target("`decide` + `reward` in process, `tally`", most=1000, unit=" ns", measured=core["event_ns"]["tally"]),
         Target(
             "`import outvote`" if light else "`import outvote`, which loads more than the standard library",
             most=60, unit=" ms", measured=core["import_ms"] if light else math.inf,
@@ -240,6 +241,7 @@ def core_part(results: Results) -> str:
         "empty": "two empty methods",
         "dme": "`dme`",
         "edme": f"`edme`, {core['instances']} instances",
+        "tally": "`tally`",
     }
     event_rows = [
         [what, number(events[name]), number(events[name] / events["empty"]) + " ×"] for name, what in names.items()
@@ -253,6 +255,9 @@ def core_part(results: Results) -> str:
 `decide` + `reward` of one player, as an edge calls them:
 
 {table(["an event", "ns", "against empty methods"], event_rows)}
+
+A server of `tally`, ten arms that stay contenders: {number(core["tally_server_us"])} µs for each tally, that is
+{number(1e6 / core["tally_server_us"])} a second.
 
 The step-wise engine (`--engine step`), which drives core objects and is the reference for all others, 64 players:
 

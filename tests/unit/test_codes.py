@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from outvote.core.codes import Codebook, binary_code, fixed_width, huffman_code, pack, truncated_code, unpack
+from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm
-from outvote.core.messages import Elimination, Vote
+from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
 
 BINARY = {
@@ -267,6 +268,151 @@ def test_messages_with_unknown_arms_are_not_encoded(message: Vote | Elimination)
         Codebook(task(5)).encode(message)
 
 
+# ---- tallies, and the survivors that Tally announces
+
+TALLIES = {
+    "implied": task(5, protocol="tally"),
+    "binary": task(5, protocol="tally", code="binary"),
+    "truncated, two at least": task(5, protocol="tally", code="truncated", floor=2),
+    "huffman, forty at least": task(4, protocol="tally", code="huffman", code_weights=(4, 2, 1, 1), floor=40),
+}
+
+
+def tallies(of: Task, player: str) -> list[Tally]:
+    """Every tally that a player may send from the places of its first lap."""
+    cycle = Cycle(of)
+    return [
+        Tally(cycle.arm(player, place), successes, size, place)
+        for place in range(len(of.arms))
+        for size in of.tally_sizes
+        for successes in range(size + 1)
+    ]
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_decoding_is_the_inverse_of_encoding_for_every_tally(name: str) -> None:
+    codebook = Codebook(TALLIES[name])
+    for tally in tallies(TALLIES[name], "site"):
+        bits = codebook.encode(tally)
+        assert codebook.decode_tally(bits, player="site", sequence=tally.sequence) == tally
+        assert codebook.bits(tally) == len(bits)
+
+
+def test_the_bits_of_a_tally_are_its_arm_and_then_its_count() -> None:
+    # 0 to 3 in two bits, 0 to 7 in three, 0 to 127 in seven
+    implied, binary = Codebook(TALLIES["implied"]), Codebook(TALLIES["binary"])
+    assert implied.encode(Tally(4, 2, 3, 9)) == "10"
+    assert implied.encode(Tally(4, 2, 7, 9)) == "010"
+    assert implied.encode(Tally(4, 2, 127, 9)) == "0000010"
+    assert binary.encode(Tally(4, 2, 3, 9)) == "100" + "10"
+    assert binary.encode(Tally(4, 127, 127, 9)) == "100" + "1111111"
+    assert Codebook(TALLIES["truncated, two at least"]).encode(Tally(4, 2, 2, 9)) == "111" + "10"
+    assert Codebook(TALLIES["huffman, forty at least"]).encode(Tally(0, 40, 40, 9)) == "0" + "101000"
+
+
+def test_the_arm_that_is_not_sent_is_that_of_the_place_in_the_senders_cycle() -> None:
+    codebook, cycle = Codebook(TALLIES["implied"]), Cycle(TALLIES["implied"])
+    for player in ("site", 0, 3):
+        for sequence in (0, 1, 4, 5, 1_000):
+            expected = Tally(cycle.arm(player, sequence), 1, 3, sequence)
+            assert codebook.decode_tally("01", player=player, sequence=sequence) == expected
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_every_bit_string_is_refused_or_the_encoding_of_the_tally_it_decodes_to(name: str) -> None:
+    codebook, decoded = Codebook(TALLIES[name]), 0
+    for bits in ("".join(word) for length in range(10) for word in product("01", repeat=length)):
+        try:
+            tally = codebook.decode_tally(bits, player="site", sequence=0)
+        except MalformedMessage:
+            continue
+        assert codebook.encode(tally) == bits
+        decoded += 1
+    everything = [tally for tally in tallies(TALLIES[name], "site") if tally.sequence == 0]
+    if TALLIES[name].code != "implied":  # then the place does not matter
+        everything = tallies(TALLIES[name], "site")
+    assert decoded == sum(codebook.bits(tally) <= 9 for tally in everything)
+
+
+@pytest.mark.parametrize(("bits", "shown"), [("", "''"), ("0", "'0'"), ("11", "'11'"), ("110", "'110'")])
+def test_counts_of_no_width_and_beyond_their_size_are_refused(bits: str, shown: str) -> None:
+    # A floor of 2: two bits for at most 2, three for at most 5
+    codebook = Codebook(task(5, protocol="tally", floor=2))
+    with pytest.raises(MalformedMessage) as caught:
+        codebook.decode_tally(bits, player=0, sequence=0)
+    assert "2 for at most 2, 3 for at most 5, 4 for at most 11" in str(caught.value)
+    assert str(caught.value).endswith(f"got {shown}")
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials"),
+    [(4, 3), (-1, 3), (1, 4), (1, 2), (1, 255), (0, 0), (True, 3), (1.0, 3), (None, 3)],
+    ids=repr,
+)
+def test_tallies_that_could_not_be_decoded_are_not_encoded(successes: Any, trials: int) -> None:
+    for name in ("implied", "binary"):
+        with pytest.raises(MalformedMessage) as caught:
+            Codebook(TALLIES[name]).encode(Tally(1, successes, trials, 0))
+        assert str(caught.value).endswith(f"got {successes!r} of {trials!r}")
+
+
+@pytest.mark.parametrize("name", ["implied", "binary"])
+@pytest.mark.parametrize("arm", [5, -1])
+def test_tallies_of_unknown_arms_are_not_encoded(name: str, arm: int) -> None:
+    with pytest.raises(UnknownArm, match="from 0 to 4"):
+        Codebook(TALLIES[name]).encode(Tally(arm, 1, 3, 0))
+
+
+SURVIVORS = {
+    # announced before, eliminated now: one bit for each that was left, 1 for those that still are
+    ((0, 1, 2, 3, 4), (0, 2, 3)): "01001",
+    ((0, 1, 2, 3, 4), (4,)): "11110",
+    ((1, 3, 4, 7), (3, 7)): "1010",
+    # one is left: its place among the arms announced before, in ⌈log₂ m⌉ bits
+    ((0, 1, 2, 3, 4), (0, 1, 2, 3)): "100",
+    ((1, 3, 4, 7), (3, 4, 7)): "00",
+    ((1, 3, 4), (1, 4)): "01",
+    ((2, 6), (2,)): "1",
+    ((2, 6), (6,)): "0",
+}
+
+
+@pytest.mark.parametrize(("announced", "gone"), SURVIVORS)
+def test_survivors_are_a_mask_or_the_place_of_the_last(announced: tuple[int, ...], gone: tuple[int, ...]) -> None:
+    codebook = Codebook(task(8, protocol="tally"))
+    bits = codebook.encode_survivors(announced, Elimination(gone))
+    assert bits == SURVIVORS[announced, gone]
+    assert codebook.decode_survivors(announced, bits) == Elimination(gone)
+
+
+@pytest.mark.parametrize("announced", [(0, 1), (0, 1, 2), (1, 3, 4, 7), (0, 2, 3, 5, 6), (0, 1, 2, 3, 4, 5, 6, 7)])
+def test_every_bit_string_is_refused_or_the_mask_of_the_survivors_it_decodes_to(announced: tuple[int, ...]) -> None:
+    codebook, decoded = Codebook(task(8, protocol="tally")), set()
+    for bits in ("".join(word) for length in range(10) for word in product("01", repeat=length)):
+        try:
+            message = codebook.decode_survivors(announced, bits)
+        except MalformedMessage:
+            continue
+        assert codebook.encode_survivors(announced, message) == bits
+        decoded.add(message)
+    # all, but not none and not everybody, can be eliminated
+    assert len(decoded) == 2 ** len(announced) - 2
+
+
+@pytest.mark.parametrize("bits", ["2", "0x", " 1", "1_0", "-1", "٠١", "0101\n"])
+def test_survivors_of_other_characters_are_refused(bits: str) -> None:
+    for announced in ((0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4)):
+        with pytest.raises(MalformedMessage) as caught:
+            Codebook(task(8, protocol="tally")).decode_survivors(announced, bits)
+        assert str(caught.value) == f"survivors of {len(announced)} arms cannot be {bits!r}"
+
+
+@pytest.mark.parametrize("gone", [(1, 3, 4, 7), (0,), (1, 2), (3, 1), (3, 3), (), (8,)])
+def test_what_cannot_be_eliminated_is_not_encoded(gone: tuple[int, ...]) -> None:
+    with pytest.raises(MalformedMessage):
+        Codebook(task(8, protocol="tally")).encode_survivors((1, 3, 4, 7), Elimination(gone))
+
+
 def test_packing_marks_the_end_and_fills_the_last_byte() -> None:
     assert pack("") == b"\x80"  # 1 0000000
     assert pack("0") == b"\x40"  # 0 1 000000
@@ -300,3 +446,10 @@ def test_all_byte_strings_up_to_two_bytes_are_refused_or_packed_bits() -> None:
 def test_other_characters_are_not_packed(bits: str) -> None:
     with pytest.raises(MalformedMessage, match="'0' and '1' only"):
         pack(bits)
+
+
+@pytest.mark.parametrize("bits", ["-1", "+1", " 1", "٠1", "xx", "0_1"])
+def test_a_tally_is_made_of_bits_only(bits: str) -> None:
+    task = Task(arms=2, players=2, epsilon=0, delta=0.05, protocol="tally", floor=2)
+    with pytest.raises(MalformedMessage):
+        Codebook(task).decode_tally(bits, player=0, sequence=0)

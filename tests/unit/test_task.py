@@ -13,6 +13,7 @@ from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
 
 SOUND: dict[str, Any] = {"arms": 3, "players": 4, "epsilon": 0.5, "delta": 0.05}
+TALLY: dict[str, Any] = {"protocol": "tally"}
 
 
 def task(**changes: Any) -> Task:
@@ -114,6 +115,36 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"code": "huffman", "code_weights": [1, "2", 3]}, ["code_weights", "got '2'"]),
     ({"code": "huffman", "code_weights": "123"}, ["code_weights", "got '123'"]),
     ({"code_weights": [1, 2, 3]}, ["code_weights", "'huffman'", "got [1.0, 2.0, 3.0]"]),
+    # Tally: 0 ≤ ε < 1, a floor from 2 to 127, a budget up to 20, and nothing of the others
+    (TALLY | {"epsilon": -0.1}, ["epsilon", "of at least 0 and below 1", "got -0.1"]),
+    (TALLY | {"epsilon": 1}, ["epsilon", "of at least 0 and below 1", "got 1"]),
+    (TALLY | {"epsilon": False}, ["epsilon", "of at least 0 and below 1", "got False"]),
+    (TALLY | {"epsilon": math.nan}, ["epsilon", "of at least 0 and below 1", "got nan"]),
+    (TALLY | {"epsilon": None}, ["epsilon", "of at least 0 and below 1", "got None"]),
+    (TALLY | {"active_players": 2}, ["active_players", "'dme' or 'edme'", "got 2", "'tally' needs to know none"]),
+    (TALLY | {"instances": 2}, ["instances", "'dme' or 'edme'", "got 2", "'tally' needs to know none"]),
+    (TALLY | {"instances": []}, ["instances", "'dme' or 'edme'", "got []", "'tally' needs to know none"]),
+    (TALLY | {"quorum": "certified"}, ["quorum", "'dme' and 'edme'", "got 'certified'", "'tally' counts no votes"]),
+    (TALLY | {"floor": 1}, ["floor", "whole number from 2 to 127", "got 1"]),
+    (TALLY | {"floor": 0}, ["floor", "whole number from 2 to 127", "got 0"]),
+    (TALLY | {"floor": 128}, ["floor", "whole number from 2 to 127", "got 128"]),
+    (TALLY | {"floor": 7.0}, ["floor", "whole number from 2 to 127", "got 7.0"]),
+    (TALLY | {"floor": True}, ["floor", "whole number from 2 to 127", "got True"]),
+    (TALLY | {"floor": "7"}, ["floor", "whole number from 2 to 127", "got '7'"]),
+    (TALLY | {"floor": 10**400}, ["floor", "whole number from 2 to 127", "got 1000"]),
+    (TALLY | {"privacy_budget": 0}, ["privacy_budget", "above 0 and at most 20", "got 0"]),
+    (TALLY | {"privacy_budget": -1.0}, ["privacy_budget", "above 0 and at most 20", "got -1.0"]),
+    (TALLY | {"privacy_budget": 20.001}, ["privacy_budget", "above 0 and at most 20", "got 20.001"]),
+    (TALLY | {"privacy_budget": math.inf}, ["privacy_budget", "above 0 and at most 20", "got inf"]),
+    (TALLY | {"privacy_budget": math.nan}, ["privacy_budget", "above 0 and at most 20", "got nan"]),
+    (TALLY | {"privacy_budget": True}, ["privacy_budget", "above 0 and at most 20", "got True"]),
+    (TALLY | {"privacy_budget": "1"}, ["privacy_budget", "above 0 and at most 20", "got '1'"]),
+    (TALLY | {"code_weights": [1, 2, 3]}, ["code_weights", "'huffman'", "'implied'"]),
+    ({"floor": 7}, ["floor", "'tally'", "got 7", "'dme'"]),
+    ({"floor": 7, "protocol": "edme"}, ["floor", "'tally'", "got 7", "'edme'"]),
+    ({"privacy_budget": 1.0}, ["privacy_budget", "'tally'", "got 1.0", "'dme'"]),
+    ({"code": "implied"}, ["'implied'", "'tally'", "'dme'"]),
+    ({"code": "implied", "protocol": "edme"}, ["'implied'", "'tally'", "'edme'"]),
     # the rest
     ({"reward_window": 0}, ["reward_window", "above 0", "got 0"]),
     ({"reward_window": -60.0}, ["reward_window", "above 0", "got -60.0"]),
@@ -209,6 +240,72 @@ def test_the_instances_of_edme_may_be_any_increasing_list() -> None:
 def test_numbers_may_come_close_to_their_limits() -> None:
     close = task(epsilon=0.999999, delta=0.999999, reward_window=1e-9)
     assert (close.epsilon, close.delta, close.reward_window) == (0.999999, 0.999999, 1e-9)
+
+
+def test_tally_looks_for_the_very_best_arm_where_epsilon_is_0() -> None:
+    for epsilon in (0, 0.0, -0.0):
+        assert task(protocol="tally", epsilon=epsilon).epsilon == 0.0
+    assert task(protocol="tally", epsilon=0.2).epsilon == 0.2
+
+
+def test_tally_has_no_instances_and_no_epochs_and_all_players_may_be_active() -> None:
+    plain = task(protocol="tally", players=64)
+    assert (plain.instances, plain.schedules(), plain.active_players) == ((), (), 64.0)
+
+
+def test_tally_implies_the_arm_unless_another_code_is_asked_for() -> None:
+    assert task(protocol="tally").code == "implied"
+    assert [task(protocol="tally", code=code).code for code in ("implied", "binary", "truncated")] == [
+        *("implied", "binary", "truncated")
+    ]
+    assert task(protocol="tally", code="huffman", code_weights=[1, 2, 3]).code_weights == (1.0, 2.0, 3.0)
+    assert task().code == task(protocol="edme").code == "binary"
+
+
+def test_the_floor_of_a_private_task_is_higher() -> None:
+    assert task(protocol="tally").floor == 3
+    assert task(protocol="tally", privacy_budget=1).floor == 23
+    assert task(protocol="tally", privacy_budget=1, floor=2).floor == 2
+    assert task().floor is None
+    assert (task(protocol="tally", privacy_budget=1).privacy_budget, task(protocol="tally").privacy_budget) == (
+        1.0,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("floor", "sizes"),
+    [
+        # twice and one more, up to 127
+        (3, (3, 7, 15, 31, 63, 127)),
+        (2, (2, 5, 11, 23, 47, 95)),
+        (7, (7, 15, 31, 63, 127)),
+        (40, (40, 81)),
+        (63, (63, 127)),
+        (64, (64,)),  # 2·64 + 1 = 129
+        (127, (127,)),
+    ],
+)
+def test_tallies_grow_from_the_floor_by_one_bit_each(floor: int, sizes: tuple[int, ...]) -> None:
+    assert task(protocol="tally", floor=floor).tally_sizes == sizes
+    widths = [size.bit_length() for size in sizes]  # of a count from 0 to `size`
+    assert widths == list(range(widths[0], widths[0] + len(sizes)))
+
+
+def test_what_is_no_tally_has_no_sizes() -> None:
+    assert task().tally_sizes == task(protocol="edme").tally_sizes == ()
+
+
+def test_the_fingerprint_tells_floors_budgets_and_codes_apart() -> None:
+    tasks = [
+        task(protocol="tally"),
+        task(protocol="tally", floor=7),
+        task(protocol="tally", floor=15),
+        task(protocol="tally", privacy_budget=1.0),
+        task(protocol="tally", privacy_budget=2.0),
+        task(protocol="tally", code="binary"),
+    ]
+    assert len({each.fingerprint() for each in tasks}) == len(tasks)
 
 
 TASKS = {
@@ -314,3 +411,9 @@ def test_equal_descriptions_are_equal_tasks() -> None:
     assert task() == task(arms=["0", "1", "2"], active_players=4)
     assert hash(task()) == hash(task(active_players=4.0))
     assert task() != task(epsilon=0.4)
+
+
+@pytest.mark.parametrize("code", ["", 0])
+def test_a_code_that_is_none_is_refused(code: Any) -> None:
+    with pytest.raises(InvalidTask, match="code must be one of"):
+        task(code=code)

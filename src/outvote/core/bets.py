@@ -38,11 +38,11 @@ class Bets:
     """What the rival's tally contributes."""
 
 
-def wealth(bets_weights: Sequence[float], suspect: Sequence[float], rival: Sequence[float]) -> float:
+def wealth(log_weights: Sequence[float], suspect: Sequence[float], rival: Sequence[float]) -> float:
     """ln Σ weight·payment, from the sums of the contributions of both arms."""
-    values = [weight + a + b for weight, a, b in zip(bets_weights, suspect, rival, strict=True)]
+    values = list(map(sum, zip(log_weights, suspect, rival, strict=True)))
     top = max(values)
-    return top + math.log(math.fsum([math.exp(value - top) for value in values]))
+    return top + math.log(sum([math.exp(value - top) for value in values]))
 
 
 def means_bet_on(epsilon: float) -> list[tuple[float, float, float]]:

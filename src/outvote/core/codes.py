@@ -129,7 +129,7 @@ class Codebook:
         """The inverse of `encode` for a tally; the envelope says who sent it, and from which place of its cycle."""
         arm, at = (self._cycle.arm(player, sequence), 0) if self._cycle else self._arms.decode(bits, 0)
         size = self._sizes.get(len(bits) - at)
-        if size is None or int(bits[at:], 2) > size:
+        if size is None or set(bits) - {"0", "1"} or int(bits[at:], 2) > size:
             allowed = ", ".join(f"{width} for at most {each}" for width, each in self._sizes.items())
             raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {bits[at:]!r}")
         return Tally(arm, int(bits[at:], 2), size, sequence)

@@ -41,7 +41,7 @@ def noisy_interval(counts: Sequence[tuple[int, Sequence[int]]], budget: float, l
         for size, often in counts:
             if any(often):
                 law = Channel(size, budget).sent(mean)
-                total += math.fsum(count * math.log(p) for count, p in zip(often, law, strict=True) if count)
+                total += math.fsum(_times_log(count, p) for count, p in zip(often, law, strict=True))
         return total
 
     on_grid = [log_likelihood(mean) for mean in _grid()]

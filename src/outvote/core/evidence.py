@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
+from operator import add
 from typing import Any
 
 from outvote.core.bets import Bets, bets, wealth
@@ -21,7 +22,7 @@ from outvote.core.task import Task
 class Account:
     """What the rounds have shown of one arm."""
 
-    __slots__ = ("better", "log_wealth", "margin_better", "margin_worse", "successes", "trials", "worse")
+    __slots__ = ("better", "log_wealth", "margin_better", "margin_worse", "pair", "successes", "trials", "worse")
 
     def __init__(self, stakes: int, margins: int) -> None:
         self.trials = 0
@@ -35,6 +36,8 @@ class Account:
         self.margin_worse = [0.0] * margins
         self.margin_better = [0.0] * margins
         """The same for the bets of the ε-stop."""
+        self.pair: tuple[int, float] | None = None
+        """The last rival, and what all bets against it were worth after that round: often needed again in the next."""
 
     @property
     def standing(self) -> float:
@@ -66,8 +69,12 @@ class Evidence:
         """A tally of a contender; returns the (player, arm, size, successes) that the rounds it completes have used."""
         self._waiting[size][arm].append((player, successes))
         used: list[tuple[PlayerId, int, int, int]] = []
-        while (ready := self._ready(size)) is not None:
+        could_be_ready: tuple[int, ...] = (size,)
+        while (ready := self._ready(could_be_ready)) is not None:
+            contenders = len(self.contenders)
             used += self._play_round(ready)
+            if len(self.contenders) < contenders:  # a round of another size may have waited for the one that fell
+                could_be_ready = (size, *self._sizes)
         return used
 
     def waiting(self, arm: int) -> int:
@@ -108,12 +115,12 @@ class Evidence:
     def _bets(self, size: int, epsilon: float) -> Bets:
         return bets(size, self._task.privacy_budget, epsilon)
 
-    def _ready(self, newest: int) -> int | None:
-        """A size of which every contender has a tally waiting, the one that just came first."""
+    def _ready(self, sizes: tuple[int, ...]) -> int | None:
+        """The first of these sizes of which every contender has a tally waiting."""
         if len(self.contenders) > 1:
-            for size in (newest, *self._sizes):
+            for size in sizes:
                 queues = self._waiting[size]
-                if all(queues[arm] for arm in self.contenders):
+                if all([queues[arm] for arm in self.contenders]):
                     return size
         return None
 
@@ -123,7 +130,7 @@ class Evidence:
         leader = self.leader()
         second = max((arm for arm in self.contenders if arm != leader), key=lambda arm: (accounts[arm].standing, -arm))
         rivals = [(arm, second if arm == leader else leader) for arm in self.contenders]
-        before = [wealth(table.log_weights, accounts[arm].worse, accounts[rival].better) for arm, rival in rivals]
+        before = [self._worth(table, arm, rival) for arm, rival in rivals]
         used = []
         for arm in self.contenders:
             player, successes = self._waiting[size][arm].popleft()
@@ -131,15 +138,24 @@ class Evidence:
             account = accounts[arm]
             account.trials += size
             account.successes += successes
-            account.worse = [a + b for a, b in zip(account.worse, table.worse[successes], strict=True)]
-            account.better = [a + b for a, b in zip(account.better, table.better[successes], strict=True)]
+            account.worse = list(map(add, account.worse, table.worse[successes]))
+            account.better = list(map(add, account.better, table.better[successes]))
         self.rounds += 1
         for (arm, rival), old in zip(rivals, before, strict=True):
-            accounts[arm].log_wealth += wealth(table.log_weights, accounts[arm].worse, accounts[rival].better) - old
+            new = wealth(table.log_weights, accounts[arm].worse, accounts[rival].better)
+            accounts[arm].log_wealth += new - old
+            accounts[arm].pair = (rival, new)
         self._drop_the_refuted()
         if self._task.epsilon > 0:
             self._stop_within_epsilon(size, used)
         return used
+
+    def _worth(self, table: Bets, arm: int, rival: int) -> float:
+        """What all bets on the arm against the rival are worth so far."""
+        pair = self.accounts[arm].pair
+        if pair is not None and pair[0] == rival:
+            return pair[1]
+        return wealth(table.log_weights, self.accounts[arm].worse, self.accounts[rival].better)
 
     def _drop_the_refuted(self) -> None:
         """The strongest evidence first, so that if all are refuted the least refuted stays."""
@@ -152,8 +168,8 @@ class Evidence:
         table = self._bets(size, self._task.epsilon)
         for _, arm, _, successes in used:
             account = self.accounts[arm]
-            account.margin_worse = [a + b for a, b in zip(account.margin_worse, table.worse[successes], strict=True)]
-            account.margin_better = [a + b for a, b in zip(account.margin_better, table.better[successes], strict=True)]
+            account.margin_worse = list(map(add, account.margin_worse, table.worse[successes]))
+            account.margin_better = list(map(add, account.margin_better, table.better[successes]))
         leader = self.leader()
         favour = self.accounts[leader].margin_better
         if all(

@@ -20,8 +20,8 @@ def tally_bits_bound(task: Task, draws: int) -> int:
     """The most bits that Tally sends in so many draws; how many it needs depends on how close the arms are."""
     arms = len(task.arms)
     arm = 0 if task.code == "implied" else max(len(word) for word in Codebook(task).arm_words)
-    dearest = max((arm + fixed_width(size + 1)) / size for size in task.tally_sizes)
-    return int(draws * dearest) + task.players * most_announced_bits(arms)
+    dearest = max(draws * (arm + fixed_width(size + 1)) // size for size in task.tally_sizes)
+    return dearest + task.players * most_announced_bits(arms)
 
 
 def most_announced_bits(arms: int) -> int:

@@ -49,6 +49,8 @@ class TallyPlayer:
         self._book = BatchBook()
         self._by_ticket = self._book.by_ticket  # the hot path saves a step
         self._full: list[int] = []
+        self._given_up: dict[int, int] = {}
+        """By ticket of an open tally: decisions that were made again because their answers did not come."""
         self._place = -1
         self._opened = 0
         self._rng = rng
@@ -88,13 +90,15 @@ class TallyPlayer:
             raise invalid_reward(reward) from None
         waiting = batch.waiting - 1
         if waiting < 0:
-            raise nothing_waits(arm, ticket)
+            self._take_late(batch, ticket)
+            waiting = 0
         batch.waiting = waiting
         if reward == 1.0 or (reward != 0.0 and self._generator().random() < reward):
             batch.total += 1.0
         if waiting or batch.left or self._windowed:
             return _NO_TALLIES
         del self._by_ticket[batch.ticket]
+        self._given_up.pop(batch.ticket, None)
         return (self._tally(batch),)
 
     def take_full(self) -> list[int]:
@@ -127,6 +131,7 @@ class TallyPlayer:
         if gone:
             finished = len(self._remaining) == 1
             self._book.discard(self._remaining | gone if finished else gone)
+            self._given_up = {ticket: n for ticket, n in self._given_up.items() if ticket in self._by_ticket}
             if finished or self._batch.arm in gone:
                 self._go_on()
 
@@ -163,6 +168,7 @@ class TallyPlayer:
             "opened": self._opened,
             "current": [batch.ticket, batch.arm, batch.size, batch.left, batch.waiting, float(batch.total)],
             "batches": self._book.snapshot(),
+            "given_up": [[ticket, count] for ticket, count in self._given_up.items()],
             "next_ticket": self._book.next_ticket,
             "late_rewards": self.late_rewards,
             "dropped_rewards": self.dropped_rewards,
@@ -178,6 +184,7 @@ class TallyPlayer:
         player._place, player._opened = record["place"], record["opened"]
         player.late_rewards, player.dropped_rewards = record["late_rewards"], record["dropped_rewards"]
         player._book.restore(record["batches"], record["next_ticket"])
+        player._given_up = {ticket: count for ticket, count in record["given_up"]}
         ticket, arm, size, left, waiting, total = record["current"]
         uncounted = Batch(ticket, arm, size)
         uncounted.left, uncounted.waiting, uncounted.total = left, waiting, total
@@ -202,6 +209,8 @@ class TallyPlayer:
             return
         if not self._windowed and (unanswered := next(iter(self._book.of(arm)), None)) is not None:
             # Its answers may never come: ask again, as often as answers are missing.
+            given_up = self._given_up.get(unanswered.ticket, 0)
+            self._given_up[unanswered.ticket] = given_up + unanswered.waiting
             unanswered.left, unanswered.waiting = unanswered.waiting, 0
             self._book.next_ticket = self._place + 1
             self._batch = unanswered
@@ -212,6 +221,16 @@ class TallyPlayer:
             return
         self._opened += 1
         self._batch = self._book.open(arm, size)
+
+    def _take_late(self, batch: Batch, ticket: int | None) -> None:
+        """An answer that was given up has come after all: one decision less is to be made again."""
+        given_up = self._given_up.get(batch.ticket, 0)
+        if not given_up:
+            raise nothing_waits(batch.arm, ticket)
+        self._given_up[batch.ticket] = given_up - 1
+        batch.left -= 1
+        if not batch.left and batch is self._batch:
+            self._go_on()
 
     def _next_size(self) -> int:
         until = len(self._order)

@@ -34,6 +34,7 @@ class TallyServer:
         self.late = 0
         """Tallies that came when their arm was refuted already, or all others were: nothing depends on them."""
         self._cycle = Cycle(task)
+        self._sizes = task.tally_sizes
         self._evidence = Evidence(task)
         self._homogeneity = Homogeneity(task)
         self._eliminated: list[int] = []
@@ -143,11 +144,11 @@ class TallyServer:
             "hold": [self._homogeneity.held, self._homogeneity.tallies, self._homogeneity.next_look],
             "evidence": self._evidence.snapshot(),
             "cells": [
-                [[player, cell.successes, cell.tallies] for player, cell in cells.items()]
+                [[player, cell.successes, list(cell.tallies)] for player, cell in cells.items()]
                 for cells in self._homogeneity.cells
             ],
             "seen": [[player, incarnation, sorted(seen)] for (player, incarnation), seen in self._seen.items()],
-            "counts": [[[size, often] for size, often in counts.items()] for counts in self._counts],
+            "counts": [[[size, list(often)] for size, often in counts.items()] for counts in self._counts],
             "duplicates": self.duplicates,
             "refused": self.refused,
             "late": self.late,
@@ -177,7 +178,7 @@ class TallyServer:
         """The survivors, once they are worth a message, if the sites agree."""
         left = self._evidence.contenders
         announced = self.remaining
-        if len(left) == len(announced) or (2 * len(left) > len(announced) and len(left) > 1):
+        if 2 * len(left) > len(announced):
             return []
         if not self._homogeneity.agree():
             return []
@@ -190,7 +191,7 @@ class TallyServer:
             raise MalformedMessage(f"this server counts tallies, got {tally!r}")
         if not is_index(tally.arm, len(self.task.arms)):
             raise UnknownArm.of(tally.arm, len(self.task.arms))
-        sizes = self.task.tally_sizes
+        sizes = self._sizes
         whole = is_index(tally.trials, sizes[-1] + 1) and tally.trials in sizes
         if not whole or not is_index(tally.successes, tally.trials + 1):
             raise MalformedMessage(

@@ -95,7 +95,7 @@ class Task:
         put("players", len(names) if names else _count("players", players))
         put("instances", self._instances(active_players, instances))
         put("quorum", _choice("quorum", quorum, QUORUMS))
-        put("code", _choice("code", code or ("implied" if tally else "binary"), CODES))
+        put("code", _choice("code", ("implied" if tally else "binary") if code is None else code, CODES))
         put("code_weights", self._code_weights(code_weights))
         put("privacy_budget", None if privacy_budget is None else _budget(privacy_budget))
         put("floor", self._floor(floor))
