@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from outvote.core import snapshots
+from outvote.core.announced import Announced
 from outvote.core.confidence import jeffreys_interval, noisy_interval
 from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
@@ -22,11 +23,11 @@ from outvote.core.messages import Elimination, PlayerId, Tally
 from outvote.core.task import MOST, Task
 
 
-class TallyServer:
+class TallyServer(Announced):
     """Counts every tally once and announces survivors; never the last arm's end."""
 
     def __init__(self, task: Task) -> None:
-        self.task = task
+        super().__init__(task)
         self.duplicates = 0
         """Tallies received again: harmless, counted for the operator."""
         self.refused = 0
@@ -37,7 +38,6 @@ class TallyServer:
         self._sizes = task.tally_sizes
         self._evidence = Evidence(task)
         self._homogeneity = Homogeneity(task)
-        self._eliminated: list[int] = []
         self._seen: dict[tuple[PlayerId, str], set[int]] = {}
         self._counts = [{size: [0] * (size + 1) for size in task.tally_sizes} for _ in task.arms]
 
@@ -69,25 +69,9 @@ class TallyServer:
     # ---- what the fleet knows
 
     @property
-    def remaining(self) -> tuple[int, ...]:
-        """The arms that were not announced to be eliminated."""
-        return tuple(arm for arm in range(len(self.task.arms)) if arm not in self._eliminated)
-
-    @property
-    def eliminated(self) -> tuple[int, ...]:
-        """The eliminated arms, in the order of their announcement."""
-        return tuple(self._eliminated)
-
-    @property
     def contenders(self) -> tuple[int, ...]:
         """The arms that may still be best: some may be refuted and not announced yet."""
         return tuple(self._evidence.contenders)
-
-    @property
-    def winner(self) -> int | None:
-        """The only remaining arm, if there is only one."""
-        remaining = self.remaining
-        return remaining[0] if len(remaining) == 1 else None
 
     @property
     def finished(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from outvote.core import snapshots
+from outvote.core.announced import Announced
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.events import is_index
 from outvote.core.messages import Elimination, PlayerId, Vote
@@ -27,16 +28,15 @@ class Stream:
         self.held: dict[int, Vote] = {}
 
 
-class VoteServer:
+class VoteServer(Announced):
     """Counts distinct (player, arm) in each instance and announces an arm once, at quorum; never the last one."""
 
     def __init__(self, task: Task) -> None:
-        self.task = task
+        super().__init__(task)
         self.duplicates = 0
         """Votes received again: harmless, counted for the operator."""
         self.refused = 0
         """Messages refused with an error: each is a fault or an attack."""
-        self._eliminated: list[int] = []
         self._counts = [[0] * len(task.arms) for _ in task.instances]
         self._votes: dict[PlayerId, list[set[int]]] = {}
         self._finished: list[set[PlayerId]] = [set() for _ in task.instances]
@@ -68,22 +68,6 @@ class VoteServer:
         return announced
 
     # ---- what the fleet knows
-
-    @property
-    def remaining(self) -> tuple[int, ...]:
-        """The arms that are not eliminated."""
-        return tuple(arm for arm in range(len(self.task.arms)) if arm not in self._eliminated)
-
-    @property
-    def eliminated(self) -> tuple[int, ...]:
-        """The eliminated arms, in the order of their announcement."""
-        return tuple(self._eliminated)
-
-    @property
-    def winner(self) -> int | None:
-        """The only remaining arm, if there is only one."""
-        remaining = self.remaining
-        return remaining[0] if len(remaining) == 1 else None
 
     @property
     def finished(self) -> bool:

@@ -1,0 +1,29 @@
+"""What a server has announced: the part that is the same whatever it counts."""
+
+from __future__ import annotations
+
+from outvote.core.task import Task
+
+
+class Announced:
+    """The arms of a task, and those that were announced to be eliminated."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._eliminated: list[int] = []
+
+    @property
+    def remaining(self) -> tuple[int, ...]:
+        """The arms that were not announced to be eliminated."""
+        return tuple(arm for arm in range(len(self.task.arms)) if arm not in self._eliminated)
+
+    @property
+    def eliminated(self) -> tuple[int, ...]:
+        """The eliminated arms, in the order of their announcement."""
+        return tuple(self._eliminated)
+
+    @property
+    def winner(self) -> int | None:
+        """The only remaining arm, if there is only one."""
+        remaining = self.remaining
+        return remaining[0] if len(remaining) == 1 else None
