@@ -43,7 +43,8 @@ CAPTIONS = {
 TALLY_CAPTION = (
     "Tally pools counts in place of votes and looks for the exact best arm, with the same probability of error. "
     "The scale is logarithmic: what takes the paper's algorithms most of the horizon takes Tally a few hundred or "
-    "thousand draws."
+    "thousand draws. One wrong decision, which it may make with probability δ, weighs as much as all its other trials "
+    "together: it shows as a peak with a wide band."
 )
 FRONTIER_CAPTION = (
     "Down and to the left is better. Tally is shown for four anonymity floors (the fewest events that a message speaks "
