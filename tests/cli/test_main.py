@@ -62,17 +62,31 @@ def test_no_command_is_an_error_with_a_pointer_to_help(capsys: pytest.CaptureFix
     assert "outvote --help" in capsys.readouterr().err
 
 
-def test_the_demo_tells_its_story(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("protocol", ["tally", "dme", "edme"])
+def test_the_demo_tells_its_story(
+    protocol: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert main(["demo", "--edges", "4"]) == 0
+    assert main(["demo", "--edges", "4", "--protocol", protocol]) == 0
     out = capsys.readouterr().out
-    assert out.count("is voted out") == 4
+    assert out.count("is out") == 4
     assert "green wins" in out
-    assert "the paper's bound is 96" in out  # 2·4·(5−1)·3
+    if protocol == "tally":
+        assert "“this variant: 2 of 3”" in out
+        assert "had every tally named its variant" in out
+    else:
+        assert "“I would drop this one”" in out
+        bound = {"dme": 96, "edme": 768}[protocol]  # 2·4·M·(5−1)·3
+        assert f"the paper's bound is {bound}" in out
+
+
+def test_the_demo_follows_tally_if_nothing_else_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--edges", "3"]) == 0
+    assert "simulated with tally" in capsys.readouterr().out
 
 
 def test_the_demos_json_is_one_small_object(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--edges", "4", "--json"]) == 0
+    assert main(["demo", "--edges", "4", "--protocol", "dme", "--json"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert len(out) < 4000
