@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from outvote.core.task import Task
 
 
@@ -27,3 +29,7 @@ class Announced:
         """The only remaining arm, if there is only one."""
         remaining = self.remaining
         return remaining[0] if len(remaining) == 1 else None
+
+    def adopt(self, eliminated: Sequence[int]) -> None:
+        """What was really announced, where a log that several servers write to decides: the first one stored wins."""
+        self._eliminated = list(eliminated)

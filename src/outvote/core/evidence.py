@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import add
 from typing import Any
 
@@ -84,6 +84,11 @@ class Evidence:
     def leader(self) -> int:
         """The contender with the highest mean; of equal ones the lowest index."""
         return max(self.contenders, key=lambda arm: (self.accounts[arm].standing, -arm))
+
+    def withdraw(self, arms: Collection[int]) -> None:
+        """Arms that were eliminated elsewhere contend no more; never the last one."""
+        left = [arm for arm in self.contenders if arm not in arms]
+        self.contenders = left or self.contenders[:1]
 
     # ---- snapshots
 

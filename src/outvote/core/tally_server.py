@@ -8,7 +8,7 @@ is held back until they agree, or a person decides.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outvote.core import snapshots
@@ -67,6 +67,10 @@ class TallyServer(Announced):
         return self._announce()
 
     # ---- what the fleet knows
+
+    def adopt(self, eliminated: Sequence[int]) -> None:
+        super().adopt(eliminated)
+        self._evidence.withdraw(eliminated)
 
     @property
     def contenders(self) -> tuple[int, ...]:

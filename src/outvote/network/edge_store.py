@@ -1,0 +1,389 @@
+"""What an edge must not forget, in one locked SQLite file: its tasks, and per task a snapshot and the messages sent.
+
+A message and the snapshot after it are one transaction, on the disk before `save` returns: send a message after that,
+never before. So a crash loses no message, makes none twice, and loses of the rest what was not saved.
+
+An edge's messages are numbered, and the log keeps the first of each number. A store that went back in time would use
+numbers again for other content. So each file has an incarnation of its own: a copy, or a file that was set back, is
+recognised and starts afresh under a new one. Two things tell: the file's identity on its disk, and a note in the lock
+file of the incarnation and of how many durable writes there were. What neither tells is the image of a whole disk.
+
+A store is used from the thread that made it; sqlite3 refuses any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import sqlite3
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from outvote.core.errors import OutvoteError
+
+SCHEMA: Final[Mapping[str, str]] = {
+    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "tasks": "CREATE TABLE tasks (task_id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID",
+    "snapshots": "CREATE TABLE snapshots (task_id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+    "messages": (
+        "CREATE TABLE messages (task_id TEXT, sequence INTEGER, payload BLOB NOT NULL, "
+        "PRIMARY KEY (task_id, sequence)) WITHOUT ROWID"
+    ),
+}
+"""All that an edge stores, by table: no event, no time of one, nobody's name. A file with anything else is refused."""
+META_KEYS: Final = ("incarnation", "file", "saves")
+"""All that `meta` holds: the incarnation, the identity of its file, and the number of durable writes."""
+SCHEMA_VERSION: Final = 1
+APPLICATION_ID: Final = int.from_bytes(b"OutV", "big")
+WAL_PAGES: Final = 64
+"""So many pages of the write-ahead log, and it is taken into the file and written from its start again. It holds the
+snapshots of the last saves, and from two snapshots one can tell what happened between them: so it is kept short."""
+
+_HEADER = struct.Struct(">16s44xI4xI")  # of an SQLite file: magic at 0, user version at 60, application id at 68
+_GET_GENERATION = (2 << 30) | (struct.calcsize("l") << 16) | (ord("v") << 8) | 1  # FS_IOC_GETVERSION of Linux
+_START_AFRESH = "move it away, with its -wal and -shm files, and the edge starts afresh"
+_ADVICE: Final[Mapping[int, str]] = {
+    sqlite3.SQLITE_FULL: "free some space on its disk and try again",
+    sqlite3.SQLITE_IOERR: "check its disk, then restart the edge",
+    sqlite3.SQLITE_BUSY: "another program writes to it: stop that one and try again",
+    sqlite3.SQLITE_CORRUPT: f"its file is damaged: {_START_AFRESH}",
+    sqlite3.SQLITE_NOTADB: f"its file was overwritten: {_START_AFRESH}",
+    sqlite3.SQLITE_READONLY: "let the edge write to the file and to its folder",
+    sqlite3.SQLITE_CANTOPEN: "let the edge write to the file and to its folder",
+}
+
+
+class StoreLocked(OutvoteError):
+    """Another process uses the store, or this one does already."""
+
+
+class StoreUnusable(OutvoteError):
+    """There is no store to be had at this path; nothing was changed there."""
+
+
+class StoreFailed(OutvoteError):
+    """The disk did not do what was asked; what was saved before is kept."""
+
+
+class MessageConflict(OutvoteError, ValueError):
+    """A message is stored under that number with other content; nothing was saved."""
+
+
+class Save(NamedTuple):
+    """One task's part of a transaction: its messages, in any order, and the snapshot after them."""
+
+    task_id: str
+    snapshot: str
+    messages: Sequence[tuple[int, bytes]] = ()
+
+
+class EdgeStore:
+    """An edge's state on its disk."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the store, or makes one; the folder must exist."""
+        self.path = path.resolve()  # one store has one lock, whatever links lead to it
+        self.incarnation = ""
+        """Random, made with the file: it keeps this store's messages apart from those of any other."""
+        self.renewed = False
+        """The file was a copy, or was set back: it has got a new incarnation and lost its snapshots and messages."""
+        lock_path = self.path.with_name(self.path.name + ".lock")
+        if not lock_path.exists():  # leave no lock beside a file that is no store
+            _check_header(self.path)
+        with contextlib.ExitStack() as on_error:
+            self._lock = _Lock(lock_path, self.path)
+            on_error.callback(self._lock.release)
+            _check_header(self.path)
+            identity = _make_file(self.path)
+            try:
+                self._connection = sqlite3.connect(self.path, timeout=1.0, isolation_level=None)
+                on_error.callback(self._connection.close)
+                self._open(identity)
+            except (sqlite3.DatabaseError, StoreFailed) as error:
+                cause = error.__cause__ or error
+                raise StoreUnusable(f"the store {self.path} cannot be opened: {cause}; {_advice(cause)}") from error
+            on_error.pop_all()
+
+    def close(self) -> None:
+        """Frees the store for the next; again changes nothing."""
+        self._connection.close()
+        self._lock.release()
+
+    def __enter__(self) -> EdgeStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- tasks
+
+    def tasks(self) -> dict[str, str]:
+        """The records of the tasks, by id."""
+        return dict(self._rows("SELECT task_id, record FROM tasks ORDER BY task_id"))
+
+    def put_task(self, task_id: str, record: str) -> None:
+        """A new task, or a new record of one; on the disk when this returns."""
+        with self._transaction(durable=True):
+            self._connection.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?)", (task_id, record))
+
+    def drop_task(self, task_id: str) -> None:
+        """Forgets a task with its snapshot and messages; one that is not there changes nothing."""
+        with self._transaction(durable=True):
+            for table in ("tasks", "snapshots", "messages"):
+                self._connection.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+
+    # ---- snapshots and messages
+
+    def save(self, task_id: str, snapshot: str, messages: Sequence[tuple[int, bytes]] = ()) -> None:
+        """A task's new messages and the snapshot after them; messages are on the disk when this returns.
+
+        Without messages the snapshot outlives the process at once, and a power cut a little later. A message that is
+        stored already may come again; with other content it is refused.
+        """
+        self.save_many((Save(task_id, snapshot, messages),))
+
+    def save_many(self, saves: Iterable[Save]) -> None:
+        """Several tasks in one transaction: all of it is saved or nothing; see `save`."""
+        saves = tuple(saves)
+        if not saves:
+            return
+        with self._transaction(durable=any(each.messages for each in saves)):
+            for task_id, snapshot, messages in saves:
+                for sequence, payload in messages:
+                    self._put_message(task_id, sequence, payload)
+                self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (task_id, snapshot))
+
+    def snapshot(self, task_id: str) -> str | None:
+        """The last one saved, if any."""
+        rows = self._rows("SELECT body FROM snapshots WHERE task_id = ?", task_id)
+        return str(rows[0][0]) if rows else None
+
+    def messages(self, task_id: str, after: int = -1) -> list[tuple[int, bytes]]:
+        """The messages whose sequence is greater than `after`, in order of sequence."""
+        return self._rows(
+            "SELECT sequence, payload FROM messages WHERE task_id = ? AND sequence > ? ORDER BY sequence",
+            task_id,
+            after,
+        )
+
+    def count(self, task_id: str) -> int:
+        """How many messages are stored."""
+        return int(self._rows("SELECT count(*) FROM messages WHERE task_id = ?", task_id)[0][0])
+
+    # ---- opening
+
+    def _open(self, identity: str) -> None:
+        execute = self._connection.execute
+        execute("PRAGMA secure_delete = ON")  # what is dropped is overwritten
+        if not self._tables():
+            self._create()
+        if execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            raise StoreUnusable(f"the disk of {self.path} does not support write-ahead logs: choose a local disk")
+        execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        if self._tables() != SCHEMA:
+            raise StoreUnusable(f"{self.path} is not as an edge made it: {_START_AFRESH}")
+        [(found,), *_] = execute("PRAGMA integrity_check").fetchall()
+        if found != "ok":
+            raise StoreUnusable(f"the store {self.path} is damaged ({found}): {_START_AFRESH}")
+
+        note = self._lock.read()
+        meta = dict(self._rows("SELECT key, value FROM meta"))
+        self._saves = int(meta.get("saves", "0"))
+        self.incarnation = meta.get("incarnation", "")
+        set_back = note is not None and (note.incarnation != self.incarnation or note.saves > self._saves)
+        self.renewed = bool(meta) and (meta.get("file") != identity or set_back)
+        if not meta or self.renewed:
+            self.incarnation = secrets.token_hex(8)
+            with self._transaction(durable=True):
+                execute("DELETE FROM snapshots")
+                execute("DELETE FROM messages")
+                self._put_meta(incarnation=self.incarnation, file=identity)
+        else:
+            execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out now
+            execute("ROLLBACK")
+            self._write_note()
+
+    def _create(self) -> None:
+        """Not yet in WAL mode, so that the header, by which a store is recognised, is never in the log alone."""
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        for statement in SCHEMA.values():
+            execute(statement)
+        execute("COMMIT")
+
+    def _tables(self) -> dict[str, str]:
+        return dict(self._connection.execute("SELECT name, sql FROM sqlite_master"))
+
+    # ---- reading and writing
+
+    def _rows(self, query: str, *values: str | int) -> list[Any]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            if _is_failure(error):
+                raise self._failed("read", error) from error
+            raise
+
+    @contextlib.contextmanager
+    def _transaction(self, *, durable: bool) -> Iterator[None]:
+        """All that is executed within is stored, or nothing; `durable` waits for the disk."""
+        execute = self._connection.execute
+        saves = self._saves + durable
+        try:
+            execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            execute("BEGIN IMMEDIATE")
+            yield
+            if durable:
+                self._put_meta(saves=str(saves))
+            execute("COMMIT")
+        except BaseException as error:
+            self._roll_back()
+            if _is_failure(error):
+                raise self._failed("written", error) from error
+            raise
+        if durable:
+            self._saves = saves
+            self._write_note()
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.DatabaseError):  # the error that led here is the one to tell
+            if self._connection.in_transaction:  # some failures have ended it already
+                self._connection.execute("ROLLBACK")
+
+    def _put_message(self, task_id: str, sequence: int, payload: bytes) -> None:
+        added = self._connection.execute(
+            "INSERT INTO messages VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (task_id, sequence, payload)
+        ).rowcount
+        if added:
+            return
+        stored = self.messages(task_id, sequence - 1)[0][1]
+        if stored != payload:
+            raise MessageConflict(
+                f"message {sequence} of task {task_id!r} is stored as {stored.hex()}, got {payload.hex()}: "
+                "a message is never changed; restore the player from the snapshot before it goes on"
+            )
+
+    def _put_meta(self, **values: str) -> None:
+        self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+
+    def _write_note(self) -> None:
+        """After the commit, so that a store in order is never behind its note; the note may be behind."""
+        self._lock.write(_Note(os.getpid(), self.incarnation, self._saves))
+
+    def _failed(self, what: str, error: BaseException) -> StoreFailed:
+        return StoreFailed(
+            f"the store {self.path} could not be {what}: {error}; what was saved before is kept; {_advice(error)}"
+        )
+
+
+class _Note(NamedTuple):
+    """Who holds the store, and how far it has come."""
+
+    pid: int
+    incarnation: str
+    saves: int
+
+
+class _Lock:
+    """A file beside the store that one process can hold, and the note in it. It is never removed."""
+
+    def __init__(self, path: Path, store: Path) -> None:
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StoreUnusable(
+                f"no store can be opened in the folder {path.parent}: {error.strerror}; "
+                "make that folder, let the edge write to it, or choose another"
+            ) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            note = self.read()
+            self.release()
+            if not isinstance(error, BlockingIOError):
+                raise StoreUnusable(
+                    f"the store {store} cannot be locked: {error.strerror}; choose a local disk"
+                ) from error
+            holder = "another process" if note is None else f"process {note.pid}"
+            raise StoreLocked(
+                f"the store {store} is in use by {holder}: stop that edge, or give this one a store of its own"
+            ) from None
+
+    def read(self) -> _Note | None:
+        try:
+            return _Note(**json.loads(os.pread(self._file, 4096, 0)))
+        except (ValueError, TypeError):  # new, or cut by a power failure
+            return None
+
+    def write(self, note: _Note) -> None:
+        """In one piece of one length. A note that cannot be written stays behind, which is allowed."""
+        with contextlib.suppress(OSError):
+            os.pwrite(self._file, json.dumps(note._asdict()).ljust(127).encode() + b"\n", 0)
+
+    def release(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _check_header(path: Path) -> None:
+    """Refuses a file that is no store of this version. SQLite would tidy up a stranger's database; this only reads."""
+    try:
+        if not path.exists():
+            return
+        if not path.is_file():
+            raise StoreUnusable(f"a store is a file, {path} is none: give the path of a file, which need not exist")
+        with path.open("rb") as file:
+            head = file.read(_HEADER.size)
+    except OSError as error:
+        raise StoreUnusable(
+            f"the store {path} cannot be read: {error.strerror}; let the edge read and write it"
+        ) from error
+    if not head:
+        return
+    magic, version, application = _HEADER.unpack(head.ljust(_HEADER.size, b"\0"))
+    if magic != b"SQLite format 3\0" or application != APPLICATION_ID:
+        raise StoreUnusable(f"{path} is a file, but not the store of an edge: give another path, or move it away")
+    if version != SCHEMA_VERSION:
+        raise StoreUnusable(
+            f"the store {path} has schema version {version}, allowed is {SCHEMA_VERSION}: "
+            f"run the version of Outvote that made it, or {_START_AFRESH}"
+        )
+
+
+def _make_file(path: Path) -> str:
+    """Makes the file if there is none, for its owner alone, and tells it from every other file there is or was."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StoreUnusable(
+            f"the store {path} cannot be written: {error.strerror}; let the edge read and write it"
+        ) from error
+    try:
+        status = os.fstat(file)
+        generation = 0  # a disk gives the number of a removed file to the next one; this number differs
+        with contextlib.suppress(OSError):  # not every file system has it
+            [generation] = struct.unpack("I4x", fcntl.ioctl(file, _GET_GENERATION, bytes(8)))
+    finally:
+        os.close(file)
+    return f"{status.st_dev}:{status.st_ino}:{generation}"
+
+
+def _is_failure(error: BaseException) -> bool:
+    """The disk's, or the file's: not the caller's, who used a closed store, another thread, or a value of no use."""
+    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
+
+
+def _advice(error: BaseException) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which way it happened
+    return _ADVICE.get(code, f"check its disk, or {_START_AFRESH}")

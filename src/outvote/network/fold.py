@@ -1,0 +1,162 @@
+"""The replicated state machine: what the log says, folded record by record. Pure: no sockets, no clock.
+
+State changes only when a record is read. A server that reads enough *proposes* the next elimination; the first one
+that is stored wins, and every server adopts what the log says. So any number of servers may run side by side: they
+read the same records in the same order, and agree even if their floating point does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from outvote.core import protocols
+from outvote.core.errors import MalformedMessage, OutvoteError
+from outvote.core.ledger import Ledger
+from outvote.core.messages import Elimination
+from outvote.core.task import Task
+from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_task
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A record that ought to be in the log."""
+
+    subject: str
+    payload: bytes
+
+
+class FoldedTask:
+    """One task as the log tells it."""
+
+    def __init__(self, task_id: str, task: Task) -> None:
+        self.task_id = task_id
+        self.task = task
+        self.coder = Coder(task)
+        self.server = protocols.server(task)
+        self.ledger = Ledger(task)
+        self.eliminations: list[Elimination] = []
+        """As stored: these have happened."""
+        self.payloads: list[bytes] = []
+        """The same, as they were sent."""
+        self.stopped = False
+        self.refused = 0
+        """Upward records that are no message of this task: each is a fault or an attack."""
+        self.highest: dict[tuple[str, str], int] = {}
+        """By edge and incarnation: the last sequence in the log. Edges send in order, so all before it are there."""
+
+    @property
+    def announced(self) -> tuple[int, ...]:
+        """The arms that remain according to the log."""
+        gone = {arm for elimination in self.eliminations for arm in elimination.arms}
+        return tuple(arm for arm in range(len(self.task.arms)) if arm not in gone)
+
+    @property
+    def winner(self) -> int | None:
+        announced = self.announced
+        return announced[0] if len(announced) == 1 else None
+
+    @property
+    def running(self) -> bool:
+        return not self.stopped and self.winner is None
+
+    def receive(self, subject: UpSubject, payload: bytes) -> None:
+        """A message of an edge; what is none is counted and changes nothing else."""
+        key = (subject.edge, subject.incarnation)
+        self.highest[key] = max(subject.sequence, self.highest.get(key, -1))
+        try:
+            message = self.coder.read_up(subject, payload)
+            self.server.receive(subject.edge, message, incarnation=subject.incarnation)
+        except OutvoteError:
+            self.refused += 1
+            return
+        self.ledger.send_up(subject.edge, message)
+
+    def adopt(self, number: int, payload: bytes) -> None:
+        """The log has the n-th elimination: it has happened, whatever this server thinks."""
+        if number != len(self.eliminations):
+            raise MalformedMessage(f"elimination {len(self.eliminations)} of {self.task_id} is next, got {number}")
+        elimination = self.coder.read_down(self.announced, payload)
+        self.ledger.send_down(elimination)
+        self.eliminations.append(elimination)
+        self.payloads.append(payload)
+        unexpected = [arm for arm in elimination.arms if arm not in self.server.eliminated]
+        if unexpected:
+            self.server.adopt([*self.server.eliminated, *unexpected])
+
+    def proposal(self) -> Proposal | None:
+        """The next elimination, if this server has seen enough for one that the log does not have."""
+        announced = self.announced
+        pending = [arm for arm in self.server.eliminated if arm in announced]
+        if self.stopped or not pending or len(pending) == len(announced):
+            return None
+        wanted = Elimination(tuple(sorted(pending)) if self.task.protocol == "tally" else (pending[0],))
+        subject = DownSubject(self.task_id, "elim", len(self.eliminations))
+        return Proposal(str(subject), self.coder.down(announced, wanted))
+
+
+@dataclass
+class Fold:
+    """All tasks, and how far the log was read."""
+
+    tasks: dict[str, FoldedTask] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    read: int = 0
+    """The sequence of the last record in the stream that was read."""
+    unknown: int = 0
+    """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
+
+    def apply(self, subject: str, payload: bytes, sequence: int) -> FoldedTask | None:
+        """Read one record; returns the task that it touched."""
+        self.read = sequence
+        try:
+            task = self._touch(parse(subject), payload)
+        except OutvoteError:
+            task = None
+        if task is None:
+            self.unknown += 1
+        return task
+
+    def _touch(self, where: UpSubject | DownSubject, payload: bytes) -> FoldedTask | None:
+        task = self.tasks.get(where.task_id)
+        if isinstance(where, DownSubject) and where.kind == "task":
+            if task is not None or where.task_id in self.deleted:
+                return None
+            self.tasks[where.task_id] = FoldedTask(where.task_id, read_task(payload))
+            return self.tasks[where.task_id]
+        if task is None:
+            return None
+        if isinstance(where, UpSubject):
+            task.receive(where, payload)
+        elif where.number is not None:
+            task.adopt(where.number, payload)
+        elif where.kind == "stop":
+            task.stopped = True
+        else:
+            del self.tasks[where.task_id]
+            self.deleted.add(where.task_id)
+        return task
+
+    def proposals(self) -> Iterator[Proposal]:
+        """Everything that ought to be in the log and is not."""
+        for task in self.tasks.values():
+            proposal = task.proposal()
+            if proposal is not None:
+                yield proposal
+
+    def catch_up(self, edge: str, incarnation: str) -> dict[str, Any]:
+        """All that an edge must know: tasks with their eliminations, and what the log holds of its own messages."""
+        return {
+            "read": self.read,
+            "tasks": {
+                task_id: {
+                    "record": task.task.to_json(),
+                    "eliminations": [payload.hex() for payload in task.payloads],
+                    "stopped": task.stopped,
+                    "highest": task.highest.get((edge, incarnation), -1),
+                }
+                for task_id, task in self.tasks.items()
+            },
+            "deleted": sorted(self.deleted),
+        }

@@ -1,0 +1,118 @@
+"""The records of the one log: their subjects, and what is in them. Pure: no sockets.
+
+| record | subject | content |
+|---|---|---|
+| a task is created, stopped, deleted | `outvote.down.<task-id>.task`, `.stop`, `.delete` | JSON |
+| a message of an edge | `outvote.up.<edge>.<task-id>.<incarnation>.<sequence>` | the coded message |
+| the n-th elimination | `outvote.down.<task-id>.elim.<n>` | the coded elimination |
+
+A subject holds one message for ever, so whoever stores first wins and a repetition is refused: that is what makes
+everything here safe to send again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outvote.core.codes import Codebook, pack, unpack
+from outvote.core.errors import InvalidTask, MalformedMessage
+from outvote.core.messages import Elimination, UpMessage
+from outvote.core.task import NAME, Task
+
+UP, DOWN, LIVE, SYNC = "outvote.up", "outvote.down", "outvote.live", "outvote.sync"
+
+
+@dataclass(frozen=True, slots=True)
+class UpSubject:
+    """Who sends what from which life of its store."""
+
+    edge: str
+    task_id: str
+    incarnation: str
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{UP}.{self.edge}.{self.task_id}.{self.incarnation}.{self.sequence}"
+
+
+@dataclass(frozen=True, slots=True)
+class DownSubject:
+    """What is told to all: `kind` is task, stop, delete or elim; only eliminations are numbered."""
+
+    task_id: str
+    kind: str
+    number: int | None = None
+
+    def __str__(self) -> str:
+        return f"{DOWN}.{self.task_id}.{self.kind}" + ("" if self.number is None else f".{self.number}")
+
+
+def parse(subject: str) -> UpSubject | DownSubject:
+    """The inverse of both, for the log (`outvote.down.…`) and for live subscriptions (`outvote.live.…`)."""
+    match subject.split("."):
+        case ["outvote", "up", edge, task_id, incarnation, sequence] if _is_number(sequence):
+            return UpSubject(edge, task_id, incarnation, int(sequence))
+        case ["outvote", "down" | "live", task_id, "task" | "stop" | "delete" as kind]:
+            return DownSubject(task_id, kind)
+        case ["outvote", "down" | "live", task_id, "elim", number] if _is_number(number):
+            return DownSubject(task_id, "elim", int(number))
+    raise MalformedMessage(f"no subject of this network: {subject!r}")
+
+
+def _is_number(text: str) -> bool:
+    """As it is written here: without leading zeros, so that nothing has two subjects."""
+    return text.isascii() and text.isdigit() and len(text) <= 16 and text == str(int(text))
+
+
+def check_name(what: str, name: object) -> str:
+    """What may stand in a subject."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidTask(f"{what} must be 1 to 64 letters, digits, '_' or '-', got {name!r}")
+    return name
+
+
+def task_record(task: Task) -> bytes:
+    return json.dumps(task.to_json(), sort_keys=True, ensure_ascii=False).encode()
+
+
+def read_task(payload: bytes) -> Task:
+    try:
+        record: Any = json.loads(payload)
+    except ValueError as error:
+        raise MalformedMessage(f"a task must be JSON: {error}") from None
+    return Task.from_json(record)
+
+
+class Coder:
+    """Messages of one task as payloads, and back."""
+
+    def __init__(self, task: Task) -> None:
+        self._codebook = Codebook(task)
+        self._tally = task.protocol == "tally"
+
+    def up(self, message: UpMessage) -> bytes:
+        return pack(self._codebook.encode(message))
+
+    def read_up(self, subject: UpSubject, payload: bytes) -> UpMessage:
+        bits = unpack(payload)
+        if self._tally:
+            return self._codebook.decode_tally(bits, player=subject.edge, sequence=subject.sequence)
+        return self._codebook.decode_vote(bits, sequence=subject.sequence)
+
+    def down(self, announced: Sequence[int], message: Elimination) -> bytes:
+        """`announced` are the arms that remained before: masks of survivors are relative to them."""
+        if self._tally:
+            return pack(self._codebook.encode_survivors(announced, message))
+        return pack(self._codebook.encode(message))
+
+    def read_down(self, announced: Sequence[int], payload: bytes) -> Elimination:
+        bits = unpack(payload)
+        if self._tally:
+            return self._codebook.decode_survivors(announced, bits)
+        found = self._codebook.decode_elimination(bits)
+        if not set(found.arms) < set(announced):
+            raise MalformedMessage(f"of the arms {list(announced)}, {list(found.arms)} cannot be eliminated")
+        return found

@@ -1,0 +1,112 @@
+"""The synchronization server: it reads the log, proposes what the log lacks, and answers edges that catch up.
+
+It owns nothing: all that it knows is in the log, so it may be killed at any time, and several may run side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any
+
+from outvote.core.errors import InvalidTask
+from outvote.core.task import Task
+from outvote.network.fold import Fold, FoldedTask
+from outvote.network.link import Link
+from outvote.network.records import DownSubject, task_record
+
+
+class SyncServer:
+    """One server process."""
+
+    def __init__(self, link: Link) -> None:
+        self.fold = Fold()
+        self._link = link
+        self._changed = asyncio.Event()
+        self._proposing: asyncio.Task[None] | None = None
+        self._backlog = 0
+        """The end of the log at the start: until it was read, this server neither proposes nor answers."""
+
+    @property
+    def ready(self) -> bool:
+        return self.fold.read >= self._backlog
+
+    async def start(self) -> None:
+        """Read the log from its beginning and go on with it; returns when all that was there has been read."""
+        await self._link.ensure_stream()
+        self._backlog = await self._link.last_sequence()
+        await self._link.follow(self._read)
+        while not self.ready:
+            self._changed.clear()
+            await self._changed.wait()
+        self._proposing = asyncio.create_task(self._propose())
+        await self._link.answer(self._reply)
+
+    async def stop(self) -> None:
+        if self._proposing is not None:
+            self._proposing.cancel()
+            await asyncio.gather(self._proposing, return_exceptions=True)
+        await self._link.close()
+
+    # ---- what operators do
+
+    async def create(self, task: Task) -> str:
+        """A new task under its name; a name is free again once the task that had it was deleted."""
+        for task_id, there in self.fold.tasks.items():
+            if there.task.name == task.name:
+                raise InvalidTask(
+                    f"a task named {task.name!r} exists already ({task_id}): {differences(there.task, task)}"
+                )
+        task_id = f"{task.name}-{secrets.token_hex(4)}"
+        await self._link.store(str(DownSubject(task_id, "task")), task_record(task))
+        await self.wait_for(lambda: task_id in self.fold.tasks)
+        return task_id
+
+    async def stop_task(self, task_id: str) -> None:
+        """No more is decided; edges serve the fallback."""
+        self._known(task_id)
+        await self._link.store(str(DownSubject(task_id, "stop")), b"{}")
+        await self.wait_for(lambda: task_id not in self.fold.tasks or self.fold.tasks[task_id].stopped)
+
+    async def delete_task(self, task_id: str) -> None:
+        """Edges forget it."""
+        self._known(task_id)
+        await self._link.store(str(DownSubject(task_id, "delete")), b"{}")
+        await self.wait_for(lambda: task_id not in self.fold.tasks)
+
+    async def wait_for(self, condition: Any) -> None:
+        """Until the log, as read, makes it true."""
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    # ---- how it works
+
+    def _known(self, task_id: str) -> FoldedTask:
+        if task_id not in self.fold.tasks:
+            raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.fold.tasks) or 'none'}")
+        return self.fold.tasks[task_id]
+
+    async def _read(self, subject: str, payload: bytes, sequence: int) -> None:
+        self.fold.apply(subject, payload, sequence)
+        self._changed.set()
+
+    def _reply(self, edge: str, question: dict[str, Any]) -> dict[str, Any]:
+        return self.fold.catch_up(edge, str(question.get("incarnation", "")))
+
+    async def _propose(self) -> None:
+        """Store what the log lacks; whoever is first wins, and `_read` will say what it was."""
+        while True:
+            for proposal in list(self.fold.proposals()):
+                await self._link.store(proposal.subject, proposal.payload)
+            read = self.fold.read
+            while self.fold.read == read:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+def differences(old: Task, new: Task) -> str:
+    """What tells two descriptions apart, for the operator."""
+    before, after = old.to_json(), new.to_json()
+    found = [f"{key} is {before[key]!r}, asked is {after[key]!r}" for key in before if before[key] != after[key]]
+    return "; ".join(found) or "it is the same in every field"

