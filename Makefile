@@ -49,5 +49,5 @@ $(VENV)/.sim: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.sim
-	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,dev]'
+	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,dev]'
 	@touch $@

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from outvote import __version__
-from outvote.cli import demo, paper, simulate
+from outvote.cli import demo, edge, paper, server, simulate, task
+from outvote.cli.serving import Failed
 from outvote.core.errors import OutvoteError
 
 EXTRAS = {
@@ -19,6 +20,11 @@ EXTRAS = {
     "matplotlib": "sim",
     "rich": "sim",
     "distributed": "dask",
+    "nats": "network",
+    "msgspec": "network",
+    "starlette": "network",
+    "uvicorn": "network",
+    "uvloop": "network",
 }
 """Which extra of the package brings a module."""
 
@@ -38,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"outvote {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for command in (demo, simulate, paper):
+    for command in (demo, simulate, paper, server, edge, task):
         command.add_to(commands)
     return parser
 
@@ -55,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except OutvoteError as error:
         print(f"{name}: error: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, Failed) else 2
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:

@@ -110,11 +110,12 @@ class Edge:
         elif hosted is None:
             self.missed.set()
         elif where.kind == "stop":
-            hosted.stopped = True
+            hosted.stopped = hosted.dirty = True
         elif where.kind == "delete":
             self._leave(hosted)
         elif where.number == hosted.eliminations:
             hosted.eliminate(payload)
+            self._note_windows(hosted)
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
 
@@ -126,6 +127,7 @@ class Edge:
                 hosted = self._join(task_id, known["record"])
             for payload in known["eliminations"][hosted.eliminations :]:
                 hosted.eliminate(bytes.fromhex(payload))
+            self._note_windows(hosted)
             hosted.stopped = hosted.stopped or known["stopped"]
             hosted.stored = known["highest"]
         for hosted in list(self.tasks.values()):
@@ -174,6 +176,12 @@ class Edge:
     async def start(self, url: str) -> None:
         """Serve at once, and connect in the background."""
         self._running = [asyncio.create_task(self._keep_going()), asyncio.create_task(self._stay_connected(url))]
+
+    async def watch(self) -> None:
+        """Until something that must go on fails, a full disk for one: raises what it was."""
+        done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
 
     async def stop(self) -> None:
         for each in self._running:

@@ -1,0 +1,129 @@
+"""`outvote server`: the synchronization server with its engine and the API for operators."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from outvote.cli import serving
+from outvote.cli.options import number
+from outvote.core.errors import InvalidTask
+
+if TYPE_CHECKING:
+    import socket
+
+    from outvote.network.engine import Engine, Restart
+
+EXAMPLE = """\
+examples:
+  outvote server --store /var/lib/outvote
+  outvote server --nats nats://10.0.0.5:4322 --port 8601
+  outvote server --bit-budget 1e6 --json
+"""
+DEFAULT_STORE = "outvote-server"
+PATIENCE = 10.0
+"""Seconds in which an engine that was started elsewhere must answer."""
+
+
+def add_to(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser(
+        "server",
+        help="count what a fleet's sites send, and tell them which arms are out",
+        description="Run a synchronization server, with an engine of its own or on one that runs already. Ctrl-C stops "
+        "everything; all that was counted stays in the engine's log.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    engine = parser.add_argument_group("engine")
+    engine.add_argument("--store", metavar="FOLDER", help=f"where the engine keeps its log ({DEFAULT_STORE})")
+    engine.add_argument(
+        "--engine-port", type=serving.port, help="where edges connect to the engine; 0: a free one (4322)"
+    )
+    engine.add_argument(
+        "--nats", type=serving.nats_url, metavar="URL", help="start no engine: use the NATS server at URL"
+    )
+    api = parser.add_argument_group("operators")
+    api.add_argument("--host", default="127.0.0.1", help="address of the API for operators (127.0.0.1)")
+    api.add_argument("--port", type=serving.port, default=8600, help="its port; 0 takes a free one (8600)")
+    api.add_argument(
+        "--bit-budget", type=number, metavar="BITS", help="the most bits that running tasks may still send (no limit)"
+    )
+    serving.add_ready_json(parser)
+    parser.set_defaults(run=run, when_interrupted="everything was stopped in order")
+
+
+def run(args: argparse.Namespace) -> int:
+    from outvote.network.engine import DEFAULT_PORT, Engine, EngineError
+    from outvote.network.link import LinkError
+
+    if args.nats is not None and (args.store is not None or args.engine_port is not None):
+        raise InvalidTask("--nats uses an engine that runs already: leave out --store and --engine-port")
+    budget = args.bit_budget
+    if budget is not None and (not isinstance(budget, int) or budget < 1):
+        raise InvalidTask(f"--bit-budget must be a whole number of at least 1, got {budget!r}")
+    serving.check_ready_json(args)
+    engine = None
+    if args.nats is None:
+        port = DEFAULT_PORT if args.engine_port is None else args.engine_port
+        engine = Engine(Path(args.store or DEFAULT_STORE), port=port)
+    with serving.listen(args.host, args.port) as listening:
+        try:
+            return serving.until_told(work(args, engine, listening))
+        except (EngineError, LinkError) as error:
+            raise serving.Failed(str(error)) from None
+
+
+async def work(args: argparse.Namespace, engine: Engine | None, listening: socket.socket) -> None:
+    """Engine, server, API: started in this order, stopped in the other."""
+    if engine is None:
+        await serve(args, args.nats, None, listening)
+        return
+    starting = asyncio.create_task(asyncio.to_thread(engine.start))
+    try:
+        try:
+            await asyncio.shield(starting)
+        finally:
+            await asyncio.wait([starting])
+        engine.supervise(tell_restart)
+        await serve(args, engine.url, engine, listening)
+    finally:
+        await asyncio.to_thread(engine.stop)
+
+
+async def serve(args: argparse.Namespace, url: str, engine: Engine | None, listening: socket.socket) -> None:
+    from outvote.network.admin_api import OperatedServer, make_app
+    from outvote.network.link import Link
+
+    server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE))
+    try:
+        await server.start()
+        admin = serving.http_url(args.host, listening.getsockname()[1])
+        record = {
+            "urls": {"server": admin, "nats": url},
+            "pids": {"server": os.getpid(), "engine": None if engine is None else engine.pid},
+            "store": None if engine is None else str(engine.folder),
+            "bit_budget": args.bit_budget,
+            "tasks": len(server.fold.tasks),
+        }
+        lines = [
+            f"operators: {admin}   (outvote task --server {admin} list)",
+            f"edges:     {url}   (outvote edge --nats {url} NAME)",
+            "engine:    runs elsewhere"
+            if engine is None
+            else f"engine:    process {engine.pid}, log in {engine.folder}",
+            f"{len(server.fold.tasks)} tasks in the log; Ctrl-C stops",
+        ]
+        app = make_app(server, bit_budget=args.bit_budget)
+        await serving.serve_app(app, listening, lambda: serving.tell_ready(args, record, "\n".join(lines)))
+    finally:
+        await server.stop()
+
+
+def tell_restart(restart: Restart) -> None:
+    """The engine died: said on standard error, where logs go."""
+    what = "and was started again" if restart.error is None else f"and could not be started again: {restart.error}"
+    print(f"outvote server: the engine ended with exit code {restart.exit_code} {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,364 @@
+"""`outvote task`: create, look at, follow, stop and delete the tasks of a server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from outvote.cli.options import add_json, check_writable, count_or_names, number, number_or_numbers, numbers, write_json
+from outvote.cli.serving import Failed
+from outvote.core.errors import InvalidTask
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+EXAMPLE = """\
+examples:
+  outvote task create --name banner --arms red,green,blue --players 12
+  outvote task create --file banner.toml
+  outvote task watch banner
+  outvote task --server http://10.0.0.5:8600 list --json
+"""
+SERVER = "http://127.0.0.1:8600"
+PATIENCE = 15.0
+"""Seconds that an answer may take: the server gives up on its engine sooner, and says so."""
+EVERY = 1.0
+"""Seconds between two looks at a task that is watched."""
+ENDED = ("finished", "stopped")
+
+
+def add_to(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser(
+        "task",
+        help="create, look at, follow, stop and delete tasks",
+        description="Create, look at, follow, stop and delete the tasks of a running server. Each action explains "
+        "itself, and has --json: outvote task create --help",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_server(parser, default=SERVER)
+    parser.set_defaults(when_interrupted="the task goes on")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
+
+    action = _add(
+        actions,
+        "create",
+        "describe a new task; edges begin at once",
+        "create --name banner --arms red,green,blue --players 12",
+        create,
+    )
+    action.add_argument("--file", metavar="TASK.toml", help="read the fields from a file; options come on top")
+    action.add_argument("--name", help="the task's name: letters, digits, '_' or '-'")
+    action.add_argument("--arms", type=count_or_names, help="how many arms, or their names, like red,green,blue")
+    action.add_argument("--players", type=count_or_names, help="how many sites, or their names, like paris,lima")
+    action.add_argument("--protocol", help="tally, dme or edme (tally)")
+    action.add_argument("--epsilon", type=number, help="ε: how close to the best arm is good enough (tally: 0)")
+    action.add_argument("--delta", type=number, help="δ: the probability of failure allowed (.05)")
+    action.add_argument("--active-players", type=number, help="dme only: N_γ, the most active players (all)")
+    action.add_argument("--instances", type=number_or_numbers, help="edme only: M, or an increasing list of N_γ (8)")
+    action.add_argument("--quorum", help="dme and edme: how η is chosen: paper or certified (paper)")
+    action.add_argument("--code", help="code of arms in messages: binary, truncated, huffman or, for tally, implied")
+    action.add_argument(
+        "--code-weights", type=numbers, metavar="WEIGHTS", help="huffman only: how often each arm is named"
+    )
+    action.add_argument("--floor", type=number, help="tally only: the fewest events that a message speaks of (3)")
+    action.add_argument("--privacy-budget", type=number, help="tally only: budget of differential privacy (no noise)")
+    action.add_argument(
+        "--reward-window", type=number, metavar="SECONDS", help="rewards that have not come by then are 0"
+    )
+    add_json(action)
+
+    add_json(_add(actions, "list", "all tasks of the server", "list", list_tasks))
+    for name, summary, run in (
+        ("show", "one task: its arms, messages, bits and edges", show),
+        ("stop", "decide no more; sites go on serving", stop),
+        ("delete", "forget a task; its name is free again", delete),
+    ):
+        action = _add(actions, name, summary, f"{name} banner", run)
+        action.add_argument("task", metavar="TASK", help="its name or id")
+        add_json(action)
+    action = _add(actions, "watch", "follow a task until it has ended", "watch banner", watch)
+    action.add_argument("task", metavar="TASK", help="its name or id")
+    action.add_argument("--json", action="store_true", help="print one JSON object, on a line, for every change")
+
+
+def _add(
+    actions: argparse._SubParsersAction[Any], name: str, summary: str, example: str, run: Any
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"example:\n  outvote task {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_server(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_server(parser: argparse.ArgumentParser, *, default: str) -> None:
+    parser.add_argument(
+        "--server", type=_server, default=default, metavar="URL", help=f"where the server is ({SERVER})"
+    )
+
+
+def _server(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"must be an address like {SERVER}, got {text!r}")
+    return text.rstrip("/")
+
+
+# ---- actions
+
+FIELDS = (
+    "name", "arms", "players", "protocol", "epsilon", "delta", "active_players", "instances", "quorum", "code",
+    "code_weights", "floor", "privacy_budget", "reward_window",
+)  # fmt: skip
+
+
+def create(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    fields = {} if args.file is None else read_file(args.file)
+    fields |= {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
+    if "name" not in fields:
+        raise InvalidTask("a task needs a name: give --name")
+    fields.setdefault("protocol", "tally")
+    fields.setdefault("delta", 0.05)
+    if fields["protocol"] == "tally":
+        fields.setdefault("epsilon", 0)
+    made = ask(args.server, "POST", "/v1/tasks", fields)
+    _tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
+    return 0
+
+
+def list_tasks(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    found = ask(args.server, "GET", "/v1/tasks")
+    if args.json:
+        write_json(found, args.json)
+    if args.json != "-":
+        console = _console()
+        console.print(_task_table(found["tasks"]) if found["tasks"] else "no tasks; outvote task create makes one")
+        console.print(_bits_told(found["bits"]), style="dim")
+    return 0
+
+
+def show(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    found = ask(args.server, "GET", _path(args.task))
+    if args.json:
+        write_json(found, args.json)
+    if args.json != "-":
+        _console().print(_picture(found))
+    return 0
+
+
+def stop(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    stopped = ask(args.server, "POST", _path(args.task) + "/stop")
+    _tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
+    return 0
+
+
+def delete(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    ask(args.server, "DELETE", _path(args.task))
+    _tell(args, {"deleted": args.task}, f"deleted {args.task}")
+    return 0
+
+
+def watch(args: argparse.Namespace) -> int:
+    last = None
+    with _screen(args.json) as draw:
+        while True:
+            found = ask(args.server, "GET", _path(args.task))
+            if found != last:
+                draw(found)
+                last = found
+            if found["status"] in ENDED:
+                return 0
+            args.task = found["id"]  # the name may be given to another
+            time.sleep(EVERY)
+
+
+def read_file(path: str) -> dict[str, Any]:
+    """The fields of a task in TOML."""
+    import tomllib
+
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidTask(f"the file {path!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidTask(f"the file {path!r} must be TOML: {error}") from None
+
+
+# ---- the server
+
+
+def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One request; what the server refuses becomes one line."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError, URLError
+    from urllib.request import ProxyHandler, Request, build_opener
+
+    try:
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidTask(f"a task holds numbers, texts and lists of them only: {error}") from None
+    request = Request(server + path, data=data, method=method, headers={"Content-Type": "application/json"})
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=PATIENCE) as response:
+            answer = response.read()
+        return _object(answer or b"{}")
+    except HTTPError as error:
+        with error:
+            _refused(server, error.code, error.read())
+    except (URLError, OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise Failed(
+            f"no server answers at {server}: {getattr(reason, 'strerror', None) or reason}; start one with outvote "
+            "server, or name another with --server"
+        ) from None
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("it speaks another language")
+    return found
+
+
+def _refused(server: str, status: int, body: bytes) -> NoReturn:
+    try:
+        detail = str(_object(body)["detail"])
+    except (ValueError, KeyError):
+        raise Failed(f"what answers at {server} is no outvote server: it says {status}") from None
+    if status in (400, 413, 422):
+        raise InvalidTask(detail)
+    raise Failed(detail)
+
+
+def _path(task: str) -> str:
+    from urllib.parse import quote
+
+    if not task.strip("."):
+        raise InvalidTask(f"a task's name or id is needed, got {task!r}")
+    return f"/v1/tasks/{quote(task, safe='')}"
+
+
+# ---- for people
+
+
+def _tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
+    if args.json:
+        write_json(record, args.json)
+    if args.json != "-":
+        print(text)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+@contextmanager
+def _screen(as_json: bool) -> Iterator[Any]:
+    """Where a watched task is drawn: anew in place for a person, line by line for a program."""
+    if as_json:
+
+        def line(found: dict[str, Any]) -> None:
+            write_json(found, "-")
+            sys.stdout.flush()
+
+        yield line
+        return
+    from rich.live import Live
+
+    with Live(console=_console(), auto_refresh=False) as live:
+        yield lambda found: live.update(_picture(found), refresh=True)
+
+
+def _task_table(tasks: list[dict[str, Any]]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in ("name", "protocol", "status", "left", "winner", "edges", "messages up", "bits", "bound"):
+        table.add_column(
+            header, justify="right" if header in ("left", "edges", "messages up", "bits", "bound") else "left"
+        )
+    for each in tasks:
+        bound = each["bits"]["bound"]
+        table.add_row(
+            each["name"],
+            each["protocol"],
+            each["status"],
+            str(len(each["remaining"])),
+            Text(each["winner"] or ""),
+            str(each["edge_count"]),
+            f"{each['messages']['up']:,}",
+            f"{each['bits']['total']:,}",
+            "none" if bound is None else f"{bound:,}",
+        )
+    return table
+
+
+def _bits_told(bits: dict[str, Any]) -> str:
+    told = f"running tasks may still send {bits['may_still_send']:,} bits"
+    if bits["without_bound"]:
+        told += f", and those of tally any number: {', '.join(bits['without_bound'])}"
+    return told + ("" if bits["budget"] is None else f"; the budget is {bits['budget']:,}")
+
+
+def _picture(found: dict[str, Any]) -> RenderableType:
+    """One task: what it is, its arms, what it has cost."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    task, bits, messages = found["task"], found["bits"], found["messages"]
+    winner = "" if found["winner"] is None else f": {found['winner']} wins"
+    head = Text.assemble(
+        (found["name"], "bold"),
+        f" ({found['id']}), {found['protocol']} on {len(found['arms'])} arms, {task['players']} players, "
+        f"ε {task['epsilon']:g}, δ {task['delta']:g}: ",
+        (found["status"] + winner, "bold"),
+    )
+    lines: list[RenderableType] = [head]
+    if found["hold_reason"]:
+        lines.append(Text(f"held back: {found['hold_reason']}", style="yellow"))
+    tally = found["protocol"] == "tally"
+    arms = Table(box=None, pad_edge=False, header_style="bold")
+    arms.add_column("arm")
+    for header in ("successes", "of", "mean between") if tally else ("votes",):
+        arms.add_column(header, justify="right")
+    arms.add_column("state")
+    for arm in found["arms"]:
+        if tally:
+            low, high = arm["interval"]
+            numbers = [f"{arm['successes']:,}", f"{arm['trials']:,}", f"{low:.3f} and {high:.3f}"]
+        else:
+            needed = (f"{votes} of {need:g}" for votes, need in zip(arm["votes"], found["votes_needed"], strict=True))
+            numbers = [", ".join(needed)]
+        gone = arm["eliminated"]
+        state = (
+            "remains" if gone is None else f"out after {gone['after_messages']:,} messages, record {gone['record']:,}"
+        )
+        arms.add_row(Text(arm["arm"]), *numbers, Text(state, style="dim" if gone else "green"))
+    lines.append(arms)
+    bound = "no bound" if bits["bound"] is None else f"bound {bits['bound']:,}"
+    cost = f"bits {bits['up']:,} + {bits['down']:,} = {bits['total']:,}, {bound}"
+    refused = f"refused {found['refused']:,}"
+    lines.append(Text(f"messages {messages['up']:,} up, {messages['down']:,} down; {cost}; {refused}"))
+    edges = ", ".join(f"{each['edge']} {each['last_sequence']}" for each in found["edges"])
+    lines.append(Text(f"edges and their last message: {edges or 'none yet'}"))
+    return Group(*lines)

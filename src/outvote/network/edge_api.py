@@ -1,0 +1,476 @@
+"""The local HTTP API of an edge, as an ASGI application, and the server that runs it.
+
+A request is answered from memory and never waits for the network. Whatever is refused has changed nothing. Neither a
+body nor a header nor an address is ever logged: of an error that nobody foresaw, its type and its place are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import traceback
+import weakref
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeAlias, cast
+
+import msgspec
+import uvicorn
+
+from outvote import __version__
+from outvote.core.errors import OutvoteError, UnknownArm
+from outvote.core.task import NAME
+from outvote.network import problems
+from outvote.network.edge import Edge, HostedTask, UnknownTask
+from outvote.network.problems import BodyNotJson, BodyTooLarge, InvalidBody, Problem, UnknownPath, WrongMethod
+from outvote.network.records import check_name
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 8700
+LARGEST_BODY: Final = 64 * 1024
+"""Bytes. The rest of a larger body is discarded as it comes."""
+KEEP_ALIVE: Final = 75
+"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a POST."""
+GRACE: Final = 2
+"""Seconds that unfinished requests have when the server stops."""
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+
+class ListenError(OutvoteError):
+    """The API cannot be offered at an address."""
+
+
+# ---- what is sent and received
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The arm to play for one event; its reward should name the ticket."""
+
+    arm: str
+    index: int
+    ticket: str
+
+
+class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one event earned. An arm is its name, or as a number its index; without a ticket the newest batch is meant
+    that waits for a reward of that arm."""
+
+    arm: str | int
+    reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+    ticket: (
+        Annotated[str, msgspec.Meta(pattern="^(0|[1-9][0-9]{0,15})$")] | Annotated[int, msgspec.Meta(ge=0)] | None
+    ) = None
+
+
+class TaskView(msgspec.Struct, frozen=True):
+    """One task as this edge knows it. A stopped task goes on answering, with its player's own choice."""
+
+    id: str
+    name: str
+    protocol: str
+    arms: tuple[str, ...]
+    remaining: tuple[str, ...]
+    finished: bool
+    winner: str | None
+    stopped: bool
+    late_rewards: int
+    dropped_rewards: int
+    messages_kept: int
+    messages_waiting: int
+
+
+class TaskList(msgspec.Struct, frozen=True):
+    """All tasks of this edge, by name."""
+
+    tasks: tuple[TaskView, ...]
+
+
+class Health(msgspec.Struct, frozen=True):
+    """An edge without the network is in good health: it goes on deciding and learning."""
+
+    status: str
+    edge: str
+    connected: bool
+    tasks: int
+
+
+class Answer(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class _Counts(Protocol):
+    """What every player of the registry counts besides."""
+
+    late_rewards: int
+    dropped_rewards: int
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_reward = msgspec.json.Decoder(Reward).decode
+_TASKS = "/v1/tasks/"
+_JSON = (b"content-type", b"application/json")
+_METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+_NO_CONTENT = Answer(204, [], b"")
+
+
+def make_app(edge: Edge) -> App:
+    """The API of an edge; call it in the thread of the edge's store."""
+    return EdgeApi(edge)
+
+
+class EdgeApi:
+    """An ASGI application. Routing is written out: a framework's costs more than all the rest of a decision."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+        self._tasks = edge.tasks  # the hot path saves a step
+        self._indices: weakref.WeakKeyDictionary[HostedTask, dict[str, int]] = weakref.WeakKeyDictionary()
+        self._decisions = 0
+        self._rewards = 0
+        self._refused: Counter[int] = Counter()
+        self._pages: dict[str, Callable[[], Answer]] = {
+            "/v1/tasks": self._list,
+            "/healthz": self._health,
+            "/metrics": self._metrics,
+            "/openapi.json": self._describe,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError(f"an edge speaks http, got {scope['type']!r}")
+        try:
+            path: str = scope["path"]
+            name, verb = "", ""
+            if path.startswith(_TASKS):
+                name, _, verb = path[len(_TASKS) :].partition("/")
+            if verb == "decide" and scope["method"] == "POST":
+                answer = self._decide(name)
+            elif verb == "reward" and scope["method"] == "POST":
+                body = await _read_body(scope, receive)
+                if body is None:
+                    return  # nobody is left to be answered
+                answer = self._reward(name, body)
+            else:
+                answer = self._look_up(scope["method"], path, name, verb)
+        except Exception as error:
+            answer = self._refuse(error)
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    # ---- the hot path
+
+    def _decide(self, name: str) -> Answer:
+        """A body is not needed, and not read."""
+        task = self._tasks.get(name)
+        if task is None:
+            raise self._unknown(name)
+        index, ticket = self._edge.decide(name)
+        self._decisions += 1
+        return _json(Decision(task.task.arms[index], index, str(ticket)))
+
+    def _reward(self, name: str, body: bytes) -> Answer:
+        task = self._tasks.get(name)
+        if task is None:
+            raise self._unknown(name)
+        try:
+            reward = _decode_reward(body)
+        except msgspec.ValidationError as error:
+            raise InvalidBody(f"{error}; allowed is a body such as {EXAMPLE}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BodyNotJson(f"the body must be JSON in UTF-8, such as {EXAMPLE}: {error}") from None
+        arm, ticket = reward.arm, reward.ticket
+        self._edge.reward(
+            name,
+            self._index(task, arm) if isinstance(arm, str) else arm,
+            reward.reward,
+            int(ticket) if isinstance(ticket, str) else ticket,
+        )
+        self._rewards += 1
+        return _NO_CONTENT
+
+    def _index(self, task: HostedTask, arm: str) -> int:
+        indices = self._indices.get(task)
+        if indices is None:
+            indices = self._indices[task] = {name: index for index, name in enumerate(task.task.arms)}
+        index = indices.get(arm)
+        if index is None:
+            raise UnknownArm(
+                f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}; "
+                "an arm is named by a string, and its index is a number"
+            )
+        return index
+
+    def _unknown(self, name: str) -> OutvoteError:
+        """Why a task was not found: a name that no task can have, or one that none has."""
+        check_name("a task's name", name)
+        return UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self._tasks) or 'none'}")
+
+    # ---- the rest
+
+    def _look_up(self, method: str, path: str, name: str, verb: str) -> Answer:
+        if verb in ("decide", "reward"):
+            raise WrongMethod(method, ("POST",))
+        if path in self._pages:
+            page = self._pages[path]
+        elif path.startswith(_TASKS) and "/" not in path[len(_TASKS) :]:
+            page = lambda: self._show(name)  # noqa: E731
+        else:
+            raise UnknownPath(f"nothing is at {path!r}: see /openapi.json for what there is")
+        if method not in ("GET", "HEAD"):
+            raise WrongMethod(method, ("GET", "HEAD"))
+        return page()
+
+    def _list(self) -> Answer:
+        return _json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
+
+    def _show(self, name: str) -> Answer:
+        task = self._tasks.get(name)
+        if task is None:
+            raise self._unknown(name)
+        return _json(self._view(task))
+
+    def _view(self, hosted: HostedTask) -> TaskView:
+        arms, player = hosted.task.arms, hosted.player
+        remaining = tuple(arms[arm] for arm in player.remaining)
+        finished = len(remaining) == 1
+        counts = cast("_Counts", player)
+        return TaskView(
+            id=hosted.task_id,
+            name=hosted.task.name,
+            protocol=hosted.task.protocol,
+            arms=arms,
+            remaining=remaining,
+            finished=finished,
+            winner=remaining[0] if finished else None,
+            stopped=hosted.stopped,
+            late_rewards=counts.late_rewards,
+            dropped_rewards=counts.dropped_rewards,
+            messages_kept=self._edge.store.count(hosted.task_id),
+            messages_waiting=self._waiting(hosted),
+        )
+
+    def _waiting(self, hosted: HostedTask) -> int:
+        """Messages that the log is not known to hold."""
+        return len(self._edge.store.messages(hosted.task_id, after=hosted.stored)) + len(hosted.new)
+
+    @property
+    def _connected(self) -> bool:
+        return self._edge.link is not None and self._edge.link.connected
+
+    def _health(self) -> Answer:
+        return _json(Health("ok", self._edge.name, self._connected, len(self._tasks)))
+
+    def _metrics(self) -> Answer:
+        """Prometheus' text format: sums over all tasks, since the start of the process."""
+        waiting = sum(self._waiting(task) for task in self._tasks.values())
+        lines: list[str] = []
+        for name, kind, says, values in (
+            ("decisions_total", "counter", "Decisions made.", {"": self._decisions}),
+            ("rewards_total", "counter", "Rewards accepted, late and dropped ones included.", {"": self._rewards}),
+            (
+                "refused_requests_total",
+                "counter",
+                "Requests answered with an error, by status.",
+                {f'{{status="{status}"}}': count for status, count in sorted(self._refused.items())},
+            ),
+            ("tasks", "gauge", "Tasks that this edge hosts.", {"": len(self._tasks)}),
+            ("messages_waiting", "gauge", "Messages that the log is not known to hold.", {"": waiting}),
+            ("connected", "gauge", "1 while connected to the network.", {"": int(self._connected)}),
+        ):
+            lines += [f"# HELP outvote_edge_{name} {says}", f"# TYPE outvote_edge_{name} {kind}"]
+            lines += [f"outvote_edge_{name}{label} {value}" for label, value in values.items()]
+        return _answer(200, _METRICS_TYPE, ("\n".join(lines) + "\n").encode())
+
+    def _describe(self) -> Answer:
+        return _json(openapi())
+
+    def _refuse(self, error: Exception) -> Answer:
+        problem = problems.problem_of(error)
+        self._refused[problem.status] += 1
+        if not problems.is_foreseen(error):  # its message may hold what was received: only type and place are told
+            place = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("a request failed with %s at\n%s", type(error).__qualname__, place)
+        answer = _answer(problem.status, (b"content-type", problems.CONTENT_TYPE), _encode(problem))
+        if isinstance(error, WrongMethod):
+            answer.headers.append((b"allow", error.allow.encode()))
+        return answer
+
+
+def _answer(status: int, content_type: tuple[bytes, bytes], body: bytes) -> Answer:
+    return Answer(status, [content_type, (b"content-length", b"%d" % len(body))], body)
+
+
+def _json(content: object) -> Answer:
+    return _answer(200, _JSON, _encode(content))
+
+
+async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
+    """The whole body; None if the requester has gone. Most bodies are one piece."""
+    message = await receive()
+    if message["type"] != "http.request":
+        return None
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):
+        announced = dict(scope["headers"]).get(b"content-length", b"")
+        if announced.isdigit() and int(announced[:20]) > LARGEST_BODY:
+            raise _too_large(f"{announced[:20].decode()} bytes")
+        pieces = bytearray(body)
+        while message.get("more_body", False):
+            if len(pieces) > LARGEST_BODY:
+                break
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            pieces += message.get("body", b"")
+        body = bytes(pieces)
+    if len(body) > LARGEST_BODY:
+        raise _too_large("more")
+    return body
+
+
+def _too_large(got: str) -> BodyTooLarge:
+    return BodyTooLarge(f"a body must be at most {LARGEST_BODY} bytes, got {got}: a reward is a small object")
+
+
+# ---- what there is, for programs
+
+EXAMPLE: Final = '{"arm": "green", "ticket": "17", "reward": 1}'
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI 3.1 document. Bodies come from the very types that read and write them."""
+    types = (Decision, Reward, TaskView, TaskList, Health, Problem)
+    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+
+    def content(kind: str, media: str = "application/json") -> dict[str, Any]:
+        return {media: {"schema": {"$ref": f"#/components/schemas/{kind}"}}}
+
+    def refusals(*statuses: str) -> dict[str, Any]:
+        media = problems.CONTENT_TYPE.decode()
+        return {status: {"description": _REFUSALS[status], "content": content("Problem", media)} for status in statuses}
+
+    def page(summary: str, body: dict[str, Any], *statuses: str) -> dict[str, Any]:
+        answers = {"200": {"description": "As asked.", "content": body}} | refusals(*statuses, "500")
+        return {"get": {"summary": summary, "responses": answers}}
+
+    text = {"text/plain": {"schema": {"type": "string"}}}
+    task = {
+        "name": "task",
+        "in": "path",
+        "required": True,
+        "description": "The name of a task.",
+        "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
+    }
+    decide = {
+        "summary": "An arm for one event. No body is needed, and none is read.",
+        "responses": {"200": {"description": "The decision.", "content": content("Decision")}}
+        | refusals("404", "422", "500"),
+    }
+    reward = {
+        "summary": "What one event earned. Each decision is rewarded once.",
+        "requestBody": {"required": True, "content": content("Reward")},
+        "responses": {"204": {"description": "Taken; also where it comes too late to count."}}
+        | refusals("400", "404", "409", "413", "422", "500"),
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Outvote edge", "version": __version__, "license": {"name": "Apache-2.0"}},
+        "paths": {
+            "/v1/tasks": page("All tasks of this edge.", content("TaskList")),
+            "/v1/tasks/{task}": {"parameters": [task]} | page("One task.", content("TaskView"), "404", "422"),
+            "/v1/tasks/{task}/decide": {"parameters": [task], "post": decide},
+            "/v1/tasks/{task}/reward": {"parameters": [task], "post": reward},
+            "/healthz": page("Whether this edge works, and whether it is connected.", content("Health")),
+            "/metrics": page("Counters in Prometheus' text format.", text),
+            "/openapi.json": page("This document.", {"application/json": {"schema": {"type": "object"}}}),
+        },
+        "components": {"schemas": components},
+    }
+
+
+_REFUSALS: Final = {
+    "400": "The body is not JSON.",
+    "404": "The task, or the arm, is not known here.",
+    "409": "No decision waits for this reward, or the ticket was not issued for this arm.",
+    "413": f"The body is larger than {LARGEST_BODY} bytes.",
+    "422": "A name, a field or a reward that cannot be.",
+    "500": "The edge failed.",
+}
+
+
+# ---- the server
+
+
+class _Server(uvicorn.Server):
+    """Signals belong to the program: uvicorn would raise them again before the edge has saved its state."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(
+    edge: Edge, host: str = HOST, port: int = PORT, *, bound: Callable[[int], object] | None = None
+) -> None:
+    """Offer the API until cancelled; port 0 is any free one, and `bound` is told which as soon as it takes connections.
+
+    It runs in the running loop, beside the edge: start the program with `uvloop.run` to have the faster loop.
+    """
+    listener = _listen(host, port)
+    config = uvicorn.Config(
+        make_app(edge),
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",  # below that, uvicorn tells addresses
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+    )
+    server = _Server(config)
+    if bound is not None:
+        bound(listener.getsockname()[1])
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(running)
+    finally:
+        server.should_exit = True
+        await running
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Uvicorn would end the process where an address cannot be had."""
+    if not 0 <= port <= 65535:  # getaddrinfo would take what is left of it after division
+        raise ListenError(f"a port must be from 0 to 65535, got {port}")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ListenError(f"no address to listen on: got {host!r}, port {port}: {error}") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise ListenError(
+            f"cannot listen on {host!r}, port {port}: {error}; stop what listens there, or choose another port"
+        ) from None
+    return listener

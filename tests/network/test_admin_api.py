@@ -1,0 +1,307 @@
+"""The API for operators over a real engine: what it creates, shows, refuses and counts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from outvote.core import protocols
+from outvote.core.messages import Vote
+from outvote.core.task import Task
+from outvote.network import admin_api
+from outvote.network.admin_api import DatedFold, OperatedServer, description, make_app, most_bits
+from outvote.network.engine import Engine
+from outvote.network.link import Link
+from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+
+DEADLINE = 20.0
+TALLY: dict[str, Any] = {
+    "name": "shop",
+    "protocol": "tally",
+    "arms": ["red", "green"],
+    "players": 2,
+    "epsilon": 0,
+    "delta": 0.05,
+}
+VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
+VOTES_BOUND = 2 * 3 * 3 * 2  # 2·N·(K−1)·⌈log₂K⌉
+PROBLEM = "application/problem+json"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with Engine(tmp_path / "engine", port=0) as running:
+        yield running
+
+
+@asynccontextmanager
+async def operated(
+    engine: Engine, *, bit_budget: int | None = None
+) -> AsyncIterator[tuple[OperatedServer, httpx.AsyncClient]]:
+    server = OperatedServer(await Link.connect(engine.url, name="server"))
+    await server.start()
+    transport = httpx.ASGITransport(make_app(server, bit_budget=bit_budget))
+    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+        try:
+            yield server, client
+        finally:
+            await server.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+
+
+def refusal(response: httpx.Response, status: int) -> str:
+    """The detail of a refusal."""
+    assert response.status_code == status
+    assert response.headers["content-type"] == PROBLEM
+    body: dict[str, Any] = response.json()
+    assert set(body) == {"type", "title", "status", "detail"}
+    assert body["status"] == status
+    return str(body["detail"])
+
+
+def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            made = await client.post("/v1/tasks", json=TALLY)
+            assert made.status_code == 201
+            task_id = made.json()["id"]
+            assert made.json() == {"id": task_id, "name": "shop"}
+            assert made.headers["location"] == f"/v1/tasks/{task_id}"
+            assert server.fold.tasks[task_id].task == Task(**TALLY)
+            listed = (await client.get("/v1/tasks")).json()
+            assert [each["name"] for each in listed["tasks"]] == ["shop"]
+            assert listed["bits"] == {"may_still_send": 0, "without_bound": ["shop"], "budget": None}
+            by_name, by_id = await client.get("/v1/tasks/shop"), await client.get(f"/v1/tasks/{task_id}")
+            assert by_name.json() == by_id.json()
+            assert by_name.json()["status"] == "running"
+            stopped = await client.post("/v1/tasks/shop/stop")
+            assert stopped.json() == {"id": task_id, "name": "shop", "status": "stopped"}
+            assert (await client.get("/v1/tasks/shop")).json()["status"] == "stopped"
+            assert (await client.delete("/v1/tasks/shop")).status_code == 204
+            assert refusal(await client.get("/v1/tasks/shop"), 404) == "unknown task: got 'shop', there are none"
+
+    asyncio.run(run())
+
+
+def test_a_name_that_is_taken_is_refused_with_what_differs(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            task_id = (await client.post("/v1/tasks", json=TALLY)).json()["id"]
+            again = refusal(await client.post("/v1/tasks", json={**TALLY, "delta": 0.1}), 409)
+            assert again == f"a task named 'shop' exists already ({task_id}): delta is 0.05, asked is 0.1"
+            same = refusal(await client.post("/v1/tasks", json=TALLY), 409)
+            assert same.endswith("it is the same in every field")
+            both = await asyncio.gather(*(client.post("/v1/tasks", json=VOTES) for _ in range(2)))
+            assert sorted(each.status_code for each in both) == [201, 409]
+
+    asyncio.run(run())
+
+
+REFUSED = [
+    (400, b"", "a task must be a JSON object"),
+    (400, b"{", "a task must be a JSON object"),
+    (400, b"\xff", "a task must be a JSON object"),
+    (400, b"[" * 60_000, "a task must be a JSON object"),
+    (400, b"[1]", "a task must be a JSON object, got a list"),
+    (413, b" " * 65_537, "a request may have 65,536 bytes"),
+    (422, b"{}", "missing: arms, players, epsilon, delta"),
+    (422, {**TALLY, "colour": "red"}, "unknown field 'colour': a task has arms, players"),
+    (422, {**TALLY, "arms": ["red"]}, "arms must be at least 2, got 1"),
+    (422, {**TALLY, "arms": 10**12}, "arms must be at most 10,000 in a network"),
+    (422, {**VOTES, "protocol": "edme", "instances": 10**12}, "instances must be at most 10,000 in a network"),
+    (422, {**TALLY, "arms": 10_000}, "a task's record may have 65,536 bytes, this has 79,"),
+    (422, {**TALLY, "protocol": "vote"}, "protocol must be one of 'dme', 'edme', 'tally', got 'vote'"),
+    (422, {**TALLY, "players": None}, "players must be a whole number or a list, got None"),
+    (422, {**TALLY, "name": "a shop"}, "name must be 1 to 64 letters"),
+    (422, json.dumps({**TALLY, "delta": float("nan")}).encode(), "delta must be a number above 0 and below 1, got nan"),
+    (422, {**Task(**TALLY).to_json(), "rules": 2}, "rules must be 1, got 2"),
+]
+
+
+def test_what_is_no_task_is_refused_and_nothing_is_stored(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            for status, body, detail in REFUSED:
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                assert detail in refusal(await client.post("/v1/tasks", content=content), status)
+            assert server.fold.read == 0
+
+    asyncio.run(run())
+
+
+def test_a_shown_task_can_be_created_again_from_its_record(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            await client.post("/v1/tasks", json={**VOTES, "protocol": "edme", "instances": 2})
+            record = (await client.get("/v1/tasks/votes")).json()["task"]
+            await client.delete("/v1/tasks/votes")
+            assert (await client.post("/v1/tasks", json=record)).status_code == 201
+            assert (await client.get("/v1/tasks/votes")).json()["task"] == record
+
+    asyncio.run(run())
+
+
+def test_unknown_paths_methods_and_tasks_are_problems_too(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            assert "/v1/tasks, /healthz and /metrics" in refusal(await client.get("/v2"), 404)
+            assert "PUT '/v1/tasks/shop'" in refusal(await client.put("/v1/tasks/shop"), 405)
+            for response in (await client.post("/v1/tasks/no/stop"), await client.delete("/v1/tasks/no")):
+                assert refusal(response, 404) == "unknown task: got 'no', there are none"
+
+    asyncio.run(run())
+
+
+def test_a_name_that_two_servers_gave_at_once_is_asked_for_by_id(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            for task_id in ("shop-1", "shop-2"):
+                await server.link.store(str(DownSubject(task_id, "task")), task_record(Task(**TALLY)))
+            await until(lambda: len(server.fold.tasks) == 2)
+            assert "is the name of ['shop-1', 'shop-2']" in refusal(await client.get("/v1/tasks/shop"), 409)
+            assert (await client.get("/v1/tasks/shop-2")).json()["id"] == "shop-2"
+
+    asyncio.run(run())
+
+
+def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
+            coder = Coder(Task(**VOTES))
+            for record, edge in enumerate(("ams", "fra")):  # two of three are a quorum
+                where = UpSubject(edge, task_id, "life", 0)
+                await server.link.store(str(where), coder.up(Vote(3)))
+                await until(lambda record=record: server.fold.read >= 2 + record)  # type: ignore[misc]
+            await server.link.store(str(UpSubject("lis", task_id, "life", 0)), b"no message")
+            await until(lambda: server.fold.read == 5)
+            found = (await client.get("/v1/tasks/votes")).json()
+            assert found["remaining"] == ["0", "1", "2"]
+            last = found["arms"][3]
+            assert (last["state"], last["votes"], found["votes_needed"]) == ("eliminated", [2], [1.5])
+            gone = last["eliminated"]
+            assert gone["number"] == 0
+            assert gone["subject"] == f"outvote.down.{task_id}.elim.0"
+            assert gone["record"] in (4, 5)  # the elimination and the third edge's record are stored at once
+            assert gone["after_messages"] == 2
+            assert found["arms"][0]["eliminated"] is None
+            assert found["messages"] == {"up": 2, "down": 3}
+            bits = {"up": 4, "down": 6, "total": 10, "bound": VOTES_BOUND, "most": VOTES_BOUND, "instance": 0}
+            assert found["bits"] == bits
+            assert found["refused"] == 1
+            assert found["edge_count"] == 3
+            assert found["edges"][0] == {"edge": "ams", "incarnation": "life", "last_sequence": 0}
+            still = (await client.get("/v1/tasks")).json()["bits"]["may_still_send"]
+            assert still == VOTES_BOUND - 10
+
+    asyncio.run(run())
+
+
+def test_a_bit_budget_refuses_what_may_exceed_it(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine, bit_budget=VOTES_BOUND + 10) as (_, client):
+            assert "the bits of 'tally' have no bound" in refusal(await client.post("/v1/tasks", json=TALLY), 409)
+            assert (await client.post("/v1/tasks", json=VOTES)).status_code == 201
+            detail = refusal(await client.post("/v1/tasks", json={**VOTES, "name": "more"}), 409)
+            assert "may send 36 bits and those that run 36 more, together over the budget of 46" in detail
+            bits = (await client.get("/v1/tasks")).json()["bits"]
+            assert bits == {"may_still_send": VOTES_BOUND, "without_bound": [], "budget": VOTES_BOUND + 10}
+            await client.post("/v1/tasks/votes/stop")  # it sends no more: its bits are free
+            assert (await client.post("/v1/tasks", json={**VOTES, "name": "more"})).status_code == 201
+
+    asyncio.run(run())
+
+
+def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_that_is_more() -> None:
+    assert most_bits(Task(**VOTES)) == VOTES_BOUND
+    # 4 instances, 2 arms: a vote is 1 bit and 2 for its instance; up 3·4·1·3, down 3·1·1, against 2·3·4·1·1
+    assert most_bits(Task(arms=2, players=3, epsilon=0.5, delta=0.1, protocol="edme", instances=4)) == 39
+    # words of 1, 2, 3 and 3 bits: 2·3·3·3
+    skewed = Task(arms=4, players=3, epsilon=0.5, delta=0.1, code="huffman", code_weights=[8, 4, 2, 1])
+    assert most_bits(skewed) == 54
+
+
+def test_metrics_are_in_prometheus_text_format(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine, bit_budget=100) as (_, client):
+            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
+            response = await client.get("/metrics")
+            assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+            lines = response.text.splitlines()
+            labels = f'task="votes",id="{task_id}",protocol="dme"'
+            for expected in (
+                "outvote_engine_connected 1",
+                "outvote_log_records 1",
+                f"outvote_bits_may_still_send {VOTES_BOUND}",
+                "outvote_bit_budget 100",
+                f"outvote_task_arms_remaining{{{labels}}} 4",
+                f"outvote_task_bits_bound{{{labels}}} {VOTES_BOUND}",
+                f'outvote_task_messages_total{{{labels},direction="up"}} 0',
+            ):
+                assert expected in lines
+            named = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+            assert {line.partition("{")[0].split()[0] for line in lines if not line.startswith("#")} <= named
+
+    asyncio.run(run())
+
+
+def test_without_its_engine_the_server_says_that_it_is_not_well(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_api, "PATIENCE", 0.3)
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            healthy = await client.get("/healthz")
+            assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
+            await client.post("/v1/tasks", json=TALLY)
+            await asyncio.to_thread(engine.stop)
+            await until(lambda: not server.link.connected)
+            ill = await client.get("/healthz")
+            assert (ill.status_code, ill.json()["engine_connected"]) == (503, False)
+            assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
+            assert (await client.get("/v1/tasks/shop")).status_code == 200  # what is known is still shown
+            await asyncio.to_thread(engine.start)
+            await until(lambda: server.link.connected)
+            assert (await client.get("/healthz")).status_code == 200
+
+    asyncio.run(run())
+
+
+def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
+    task = Task(**{**TALLY, "players": ["ams", "fra"]})
+    fold, coder = DatedFold(), Coder(task)
+    fold.apply("outvote.down.shop-1.task", task_record(task), 1)
+    players = {name: protocols.player(task, name, rng=random.Random(1)) for name in ("ams", "fra")}
+    means = {"ams": (0.9, 0.75), "fra": (0.2, 0.05)}
+    rng = random.Random(2)
+    found = fold.tasks["shop-1"]
+    sequence = 1
+    while description(found, [])["status"] == "running":
+        for name, player in players.items():
+            arm, ticket = player.decide()
+            for message in player.reward(arm, float(rng.random() < means[name][arm]), ticket=ticket):
+                sequence += 1
+                where = UpSubject(name, "shop-1", "life", message.sequence)
+                fold.apply(str(where), coder.up(message), sequence)
+        assert sequence < 2_000
+    told = description(found, fold.moments["shop-1"])
+    assert (told["status"], told["held"], told["winner"]) == ("held", True, None)
+    assert "the sites' results differ by" in told["hold_reason"]
+    low, high = told["arms"][0]["interval"]
+    assert low < told["arms"][0]["successes"] / told["arms"][0]["trials"] < high
