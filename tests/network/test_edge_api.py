@@ -28,7 +28,6 @@ from outvote.network.edge_api import (
     LARGEST_BODY,
     Decision,
     Health,
-    ListenError,
     TaskList,
     TaskView,
     make_app,
@@ -36,6 +35,7 @@ from outvote.network.edge_api import (
     serve,
 )
 from outvote.network.edge_store import EdgeStore
+from outvote.network.http_server import ListenError
 from outvote.network.problems import LONGEST_DETAIL, Problem
 
 ARMS = ("green", "grün 🟢", "синий")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import time
 from pathlib import Path
@@ -45,8 +44,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.network.edge_api import ListenError
     from outvote.network.edge_store import EdgeStore, StoreFailed, StoreLocked
+    from outvote.network.http_server import ListenError
     from outvote.network.records import check_name
 
     name = check_name("an edge's name", args.name)
@@ -95,5 +94,4 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
                 each.cancel()
             await asyncio.wait(doing)
     finally:
-        with contextlib.suppress(OSError):  # a connection that is lost already cannot be closed in order
-            await edge.stop()
+        await edge.stop()

@@ -58,6 +58,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from outvote.network.engine import DEFAULT_PORT, Engine, EngineError
+    from outvote.network.http_server import ListenError, listen
     from outvote.network.link import LinkError
 
     if args.nats is not None and (args.store is not None or args.engine_port is not None):
@@ -70,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
     if args.nats is None:
         port = DEFAULT_PORT if args.engine_port is None else args.engine_port
         engine = Engine(Path(args.store or DEFAULT_STORE), port=port)
-    with serving.listen(args.host, args.port) as listening:
-        try:
+    try:
+        with listen(args.host, args.port) as listening:  # taken before anything else is started
             return serving.until_told(work(args, engine, listening))
-        except (EngineError, LinkError) as error:
-            raise serving.Failed(str(error)) from None
+    except (EngineError, LinkError, ListenError) as error:
+        raise serving.Failed(str(error)) from None
 
 
 async def work(args: argparse.Namespace, engine: Engine | None, listening: socket.socket) -> None:
@@ -96,6 +97,7 @@ async def work(args: argparse.Namespace, engine: Engine | None, listening: socke
 
 async def serve(args: argparse.Namespace, url: str, engine: Engine | None, listening: socket.socket) -> None:
     from outvote.network.admin_api import OperatedServer, make_app
+    from outvote.network.http_server import run_app
     from outvote.network.link import Link
 
     server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE))
@@ -118,7 +120,8 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
             f"{len(server.fold.tasks)} tasks in the log; Ctrl-C stops",
         ]
         app = make_app(server, bit_budget=args.bit_budget)
-        await serving.serve_app(app, listening, lambda: serving.tell_ready(args, record, "\n".join(lines)))
+        serving.tell_ready(args, record, "\n".join(lines))
+        await run_app(app, listening)
     finally:
         await server.stop()
 

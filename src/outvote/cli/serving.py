@@ -9,20 +9,13 @@ import argparse
 import asyncio
 import contextlib
 import signal
-import socket
 import sys
-from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from typing import Any
 from urllib.parse import urlsplit
 
 from outvote.cli.options import check_writable, write_json
 from outvote.core.errors import OutvoteError
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-GRACE = 2
-"""Seconds that requests get to end when the command does."""
 
 
 class Failed(OutvoteError):
@@ -68,55 +61,10 @@ def tell_ready(args: argparse.Namespace, record: dict[str, Any], text: str) -> N
     sys.stdout.flush()
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; it is taken before anything else is started."""
-    try:
-        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        listening = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise Failed(f"cannot listen on {host}: {error.strerror or error}; give another --host") from None
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(1024)
-    except OSError as error:
-        listening.close()
-        raise Failed(
-            f"cannot listen on port {port} of {host}: {error.strerror}; give another --port, 0 takes a free one"
-        ) from None
-    return listening
-
-
 def http_url(host: str, port: int) -> str:
     """Where a client on this machine finds it."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-async def serve_app(app: ASGIApp, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer requests until cancelled, then let those under way end."""
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:  # signals are `until_told`'s
-            yield
-
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=GRACE, server_header=False
-    )
-    server = Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        ready()
-        await asyncio.shield(serving)
-    finally:
-        server.should_exit = True
-        await asyncio.wait([serving])
 
 
 def until_told(work: Coroutine[Any, Any, None], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> int:

@@ -30,6 +30,11 @@ class Announced:
         remaining = self.remaining
         return remaining[0] if len(remaining) == 1 else None
 
+    @property
+    def held(self) -> bool:
+        """A decision is held back: whoever never does that says so here."""
+        return False
+
     def adopt(self, eliminated: Sequence[int]) -> None:
         """What was really announced, where a log that several servers write to decides: the first one stored wins."""
         self._eliminated = list(eliminated)

@@ -19,6 +19,12 @@ from outvote.core.messages import PlayerId
 from outvote.core.task import Task
 
 
+def log_thresholds(task: Task) -> tuple[float, float]:
+    """The wealth at which an arm is refuted, and that of the ε-stop: with an ε each has half of δ."""
+    refuted = math.log((2.0 if task.epsilon > 0 else 1.0) / task.delta)
+    return refuted, math.log(2.0 * (len(task.arms) - 1) / task.delta)
+
+
 class Account:
     """What the rounds have shown of one arm."""
 
@@ -59,8 +65,7 @@ class Evidence:
         self.contenders = list(range(arms))
         """Arms that may still be best, in increasing order."""
         self.rounds = 0
-        self._threshold = math.log((2.0 if margin else 1.0) / task.delta)
-        self._margin_threshold = math.log(2.0 * (arms - 1) / task.delta)
+        self._threshold, self._margin_threshold = log_thresholds(task)
         self._waiting: dict[int, list[deque[tuple[PlayerId, int]]]] = {
             size: [deque() for _ in range(arms)] for size in self._sizes
         }

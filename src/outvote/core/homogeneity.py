@@ -52,7 +52,7 @@ class Homogeneity:
         self._channels = [Channel(size, task.privacy_budget) for size in task.tally_sizes]
         self._size_index = {size: index for index, size in enumerate(task.tally_sizes)}
         self.cells: list[dict[PlayerId, Cell]] = [{} for _ in task.arms]
-        self.level = FALSE_ALARM / looks(len(task.arms))
+        self.level = level_of_a_look(len(task.arms))
         """The false-alarm rate of one look."""
         self.held = False
         """The sites were found to differ, and do not agree yet."""
@@ -140,6 +140,11 @@ class Homogeneity:
 def looks(arms: int) -> int:
     """How often a task looks at most: before each announcement, and each halves the arms or leaves one."""
     return (arms - 1).bit_length() + 1
+
+
+def level_of_a_look(arms: int) -> float:
+    """Each look has its share of the false-alarm rate."""
+    return FALSE_ALARM / looks(arms)
 
 
 def of_square(deviation: Cumulants, bend: float) -> tuple[float, float]:

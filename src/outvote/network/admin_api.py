@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeAlias
@@ -81,10 +80,6 @@ class OperatedServer(SyncServer):
         self.link = link
         self.dated = DatedFold()
         self.fold = self.dated
-
-    async def stop(self) -> None:
-        with suppress(OSError):  # a connection that is lost already cannot be closed in order
-            await super().stop()
 
 
 class Refused(OutvoteError):

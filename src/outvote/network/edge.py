@@ -103,7 +103,7 @@ class Edge:
         where = parse(subject)
         if not isinstance(where, DownSubject):
             return
-        hosted = next((task for task in self.tasks.values() if task.task_id == where.task_id), None)
+        hosted = self._by_id(where.task_id)
         if where.kind == "task":
             if hosted is None:
                 self._join(where.task_id, json.loads(payload))
@@ -122,7 +122,7 @@ class Edge:
     def caught_up(self, answer: dict[str, Any]) -> None:
         """All that the fleet knows, at once."""
         for task_id, known in answer["tasks"].items():
-            hosted = next((task for task in self.tasks.values() if task.task_id == task_id), None)
+            hosted = self._by_id(task_id)
             if hosted is None:
                 hosted = self._join(task_id, known["record"])
             for payload in known["eliminations"][hosted.eliminations :]:
@@ -225,6 +225,9 @@ class Edge:
         if task is None:
             raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
         return task
+
+    def _by_id(self, task_id: str) -> HostedTask | None:
+        return next((task for task in self.tasks.values() if task.task_id == task_id), None)
 
     def _join(self, task_id: str, record: dict[str, Any]) -> HostedTask:
         task = Task.from_json(record)

@@ -6,24 +6,21 @@ body nor a header nor an address is ever logged: of an error that nobody foresaw
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
-import socket
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 import msgspec
-import uvicorn
 
 from outvote import __version__
 from outvote.core.errors import OutvoteError, UnknownArm
 from outvote.core.task import NAME
 from outvote.network import problems
 from outvote.network.edge import Edge, HostedTask, UnknownTask
+from outvote.network.http_server import listen, run_app
 from outvote.network.problems import BodyNotJson, BodyTooLarge, InvalidBody, Problem, UnknownPath, WrongMethod
 from outvote.network.records import check_name
 
@@ -31,10 +28,6 @@ HOST: Final = "127.0.0.1"
 PORT: Final = 8700
 LARGEST_BODY: Final = 64 * 1024
 """Bytes. The rest of a larger body is discarded as it comes."""
-KEEP_ALIVE: Final = 75
-"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a POST."""
-GRACE: Final = 2
-"""Seconds that unfinished requests have when the server stops."""
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -43,10 +36,6 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
-
-
-class ListenError(OutvoteError):
-    """The API cannot be offered at an address."""
 
 
 # ---- what is sent and received
@@ -150,7 +139,7 @@ class EdgeApi:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise NotImplementedError(f"an edge speaks http, got {scope['type']!r}")
+            raise ValueError(f"an edge speaks http, got {scope['type']!r}")
         try:
             path: str = scope["path"]
             name, verb = "", ""
@@ -414,14 +403,6 @@ _REFUSALS: Final = {
 # ---- the server
 
 
-class _Server(uvicorn.Server):
-    """Signals belong to the program: uvicorn would raise them again before the edge has saved its state."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 async def serve(
     edge: Edge, host: str = HOST, port: int = PORT, *, bound: Callable[[int], object] | None = None
 ) -> None:
@@ -429,48 +410,7 @@ async def serve(
 
     It runs in the running loop, beside the edge: start the program with `uvloop.run` to have the faster loop.
     """
-    listener = _listen(host, port)
-    config = uvicorn.Config(
-        make_app(edge),
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="warning",  # below that, uvicorn tells addresses
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
-    )
-    server = _Server(config)
+    listener = listen(host, port)
     if bound is not None:
         bound(listener.getsockname()[1])
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        await asyncio.shield(running)
-    finally:
-        server.should_exit = True
-        await running
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Uvicorn would end the process where an address cannot be had."""
-    if not 0 <= port <= 65535:  # getaddrinfo would take what is left of it after division
-        raise ListenError(f"a port must be from 0 to 65535, got {port}")
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise ListenError(f"no address to listen on: got {host!r}, port {port}: {error}") from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(2048)
-        listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise ListenError(
-            f"cannot listen on {host!r}, port {port}: {error}; stop what listens there, or choose another port"
-        ) from None
-    return listener
+    await run_app(make_app(edge), listener)

@@ -9,6 +9,7 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -116,7 +117,8 @@ class Link:
         return bool(self._client.is_connected)
 
     async def close(self) -> None:
-        await self._client.close()
+        with suppress(OSError):  # a connection that is lost already cannot be closed in order
+            await self._client.close()
 
     async def ensure_stream(self, *, replicas: int = 1, deadline: float = 30.0) -> None:
         """Create the stream, or check that the one that is there is as it must be."""

@@ -124,22 +124,26 @@ def _counts(claims: Sequence[Claim]) -> str:
 def _figure(figure: int, panels: Sequence[Panel], folder: Path) -> str:
     title, caption = CAPTIONS[figure]
     pictures = _pictures([panel for panel in panels if panel.name.startswith(f"figure-{figure}")], folder)
-    return (
-        f'<section><h2>Figure {figure}. {html.escape(title)}</h2><p class="soft">{html.escape(caption)}</p>'
-        f'<div class="panels">{pictures}</div></section>'
-    )
+    return _section(f"Figure {figure}. {title}", caption, pictures)
 
 
 def _beyond(panels: Sequence[Panel], folder: Path) -> str:
-    again = _pictures([panel for panel in panels if panel.name.startswith("tally-")], folder)
-    frontier = _pictures([panel for panel in panels if panel.name.startswith("frontier-")], folder)
+    sections = (
+        ("The same figures with Tally", TALLY_CAPTION, "tally-"),
+        ("What regret costs in bits", FRONTIER_CAPTION, "frontier-"),
+    )
+    found = []
+    for title, caption, start in sections:
+        pictures = _pictures([panel for panel in panels if panel.name.startswith(start)], folder)
+        if pictures:
+            found.append(_section(title, caption, pictures))
+    return "\n".join(found)
+
+
+def _section(title: str, caption: str, pictures: str) -> str:
     return (
-        f'<section><h2>The same figures with Tally</h2><p class="soft">{html.escape(TALLY_CAPTION)}</p>'
-        f'<div class="panels">{again}</div></section>'
-        f'<section><h2>What regret costs in bits</h2><p class="soft">{html.escape(FRONTIER_CAPTION)}</p>'
-        f'<div class="panels">{frontier}</div></section>'
-        if frontier
-        else f'<section><h2>The same figures with Tally</h2><div class="panels">{again}</div></section>'
+        f'<section><h2>{html.escape(title)}</h2><p class="soft">{html.escape(caption)}</p>'
+        f'<div class="panels">{pictures}</div></section>'
     )
 
 

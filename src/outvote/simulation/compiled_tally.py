@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from outvote.core import homogeneity
 from outvote.core.bets import bets
 from outvote.core.codes import fixed_width
 from outvote.core.cycle import Cycle
-from outvote.core.homogeneity import FALSE_ALARM, PATIENCE, RELEASE, looks
+from outvote.core.evidence import log_thresholds
 from outvote.core.tally_player import GROWTH
 from outvote.core.task import Task
 from outvote.simulation.activity import Weighted
@@ -29,6 +30,7 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
     trials, arms = len(states), len(means)
     sizes = np.array(reachable_sizes(task, settings.horizon))
     exact, margin = warm_up(settings)
+    threshold, margin_threshold = log_thresholds(task)
     good = good_arms(means, task.epsilon)
     group_ends, group_shares = settings.activity.groups()
     regret = np.zeros((trials, len(settings.grid_points())))
@@ -51,14 +53,14 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
         exact.log_weights,
         exact.worse,
         exact.better,
-        math.log((2.0 if task.epsilon > 0 else 1.0) / task.delta),
+        threshold,
         margin.log_weights,
         margin.worse,
         margin.better,
-        math.log(2.0 * (arms - 1) / task.delta),
-        FALSE_ALARM / looks(arms),
-        RELEASE,
-        PATIENCE,
+        margin_threshold,
+        homogeneity.level_of_a_look(arms),
+        homogeneity.RELEASE,
+        homogeneity.PATIENCE,
         np.array(settings.grid_points()),
         regret,
         counts,

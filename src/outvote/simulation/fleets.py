@@ -52,8 +52,10 @@ class Fleet:
         """Who acts when player n is drawn."""
         return list(self.members) if len(self.members) == players else [self.members[0]] * players
 
-    held = False
-    """Only a server can hold a decision back."""
+    @property
+    def held(self) -> bool:
+        """Only a server can hold a decision back."""
+        return False
 
     def handle(self, player: int, messages: Sequence[UpMessage], draw: int) -> None:
         """A member has voted; alone, it has already obeyed itself."""
@@ -89,8 +91,8 @@ class ServedFleet(Fleet):
                 self.eliminations += [(arm, draw) for arm in elimination.arms]
 
     @property
-    def held(self) -> bool:  # type: ignore[override]
-        return getattr(self.server, "held", False)
+    def held(self) -> bool:
+        return self.server.held
 
     def finished(self) -> bool:
         return self.server.finished
