@@ -23,7 +23,7 @@ from outvote.network.edge import Edge, UnknownTask
 from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
 from outvote.network.link import Link, LinkError
-from outvote.network.records import UpSubject
+from outvote.network.records import UpSubject, task_record
 from outvote.network.server import SyncServer
 
 EDGES = ("ams", "fra", "lis")
@@ -292,6 +292,21 @@ def test_tasks_appear_stop_and_disappear_while_edges_run(engine: Engine, tmp_pat
             assert again != other
 
     asyncio.run(run())
+
+
+def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) -> None:
+    with EdgeStore(tmp_path / "ams.db") as store:
+        edge = Edge("ams", store, clock=time.monotonic)
+        edge.hear("outvote.live.shop-1.task", task_record(task("tally")))
+        for _ in range(3):
+            arm, ticket = edge.decide("shop")
+            edge.reward("shop", arm, 1.0, ticket)
+        edge.keep()
+        edge.caught_up({"read": 0, "tasks": {}, "deleted": []})
+        assert len(edge.store.messages("shop-1")) == 1
+        edge.caught_up({"read": 9, "tasks": {}, "deleted": ["shop-1"]})
+        assert not edge.tasks
+        assert not edge.store.messages("shop-1")
 
 
 def test_a_stream_that_is_not_ours_is_refused_with_what_differs(engine: Engine) -> None:

@@ -131,7 +131,7 @@ class Edge:
             hosted.stopped = hosted.stopped or known["stopped"]
             hosted.stored = known["highest"]
         for hosted in list(self.tasks.values()):
-            if hosted.task_id not in answer["tasks"]:
+            if hosted.task_id in answer["deleted"]:  # one that is only missing is news to a server that lags behind
                 self._leave(hosted)
 
     # ---- timer ticks
