@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from outvote.cli import serving
 
 if TYPE_CHECKING:
+    from outvote.network.edge import Edge
     from outvote.network.edge_store import EdgeStore
 
 EXAMPLE = """\
@@ -63,8 +64,10 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
     from outvote.network.edge import Edge
 
     edge = Edge(args.name, store, clock=time.monotonic)
+    bound = asyncio.Event()
 
     def tell(port: int) -> None:
+        bound.set()
         url = serving.http_url(args.host, port)
         record = {
             "edge": edge.name,
@@ -80,20 +83,35 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
         ]
         serving.tell_ready(args, record, "\n".join(lines))
 
-    await edge.start(args.nats)
+    async def stay_connected() -> None:
+        """Only once the API has its port: an edge that cannot serve does not join the fleet."""
+        await bound.wait()
+        await edge.start(args.nats)
+        await edge.watch()
+
+    doing = {
+        asyncio.create_task(edge_api.serve(edge, args.host, args.port, bound=tell)),
+        asyncio.create_task(stay_connected()),
+    }
     try:
-        doing = {
-            asyncio.create_task(edge_api.serve(edge, args.host, args.port, bound=tell)),
-            asyncio.create_task(edge.watch()),
-        }
-        try:
-            done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                each.result()
-        finally:
-            for each in doing:
-                each.cancel()
-            await asyncio.wait(doing)
+        done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
     finally:
-        with contextlib.suppress(OSError):  # a connection that is lost already cannot be closed in order
-            await edge.stop()
+        for each in doing:
+            each.cancel()
+        await asyncio.wait(doing)
+        await stop(edge)
+
+
+async def stop(edge: Edge) -> None:
+    """Once more if need be: in Python 3.11 a cancellation is lost where a connection is made at the same moment."""
+    for _ in range(3):
+        stopping = asyncio.create_task(edge.stop())
+        await asyncio.wait([stopping], timeout=serving.GRACE)
+        if stopping.done():
+            with contextlib.suppress(OSError):  # a connection that is lost already cannot be closed in order
+                stopping.result()
+            return
+        stopping.cancel()
+        await asyncio.wait([stopping])

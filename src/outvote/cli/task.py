@@ -26,7 +26,7 @@ examples:
   outvote task --server http://10.0.0.5:8600 list --json
 """
 SERVER = "http://127.0.0.1:8600"
-PATIENCE = 15.0
+PATIENCE = 30.0
 """Seconds that an answer may take: the server gives up on its engine sooner, and says so."""
 EVERY = 1.0
 """Seconds between two looks at a task that is watched."""

@@ -38,8 +38,8 @@ MOST_ARMS = 10_000
 """Where arms or instances are given by their number: more would not fit in a record."""
 LONGEST_DETAIL = 2_000
 """Characters of a detail: what differs from a task may be much."""
-PATIENCE = 10.0
-"""Seconds in which the engine must have stored a change."""
+PATIENCE = 25.0
+"""Seconds in which a change must be stored and read back: after a restart of the engine, reading takes up to 20."""
 REQUIRED = ("arms", "players", "epsilon", "delta")
 OPTIONAL = (
     "name", "protocol", "active_players", "instances", "quorum", "code", "code_weights", "floor", "privacy_budget",
