@@ -21,7 +21,7 @@ from outvote.network import admin_api
 from outvote.network.admin_api import DatedFold, OperatedServer, description, make_app, most_bits
 from outvote.network.engine import Engine
 from outvote.network.link import Link
-from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+from outvote.network.records import Coder, UpSubject, task_record
 
 DEADLINE = 20.0
 TALLY: dict[str, Any] = {
@@ -167,18 +167,6 @@ def test_unknown_paths_methods_and_tasks_are_problems_too(engine: Engine) -> Non
     asyncio.run(run())
 
 
-def test_a_name_that_two_servers_gave_at_once_is_asked_for_by_id(engine: Engine) -> None:
-    async def run() -> None:
-        async with operated(engine) as (server, client):
-            for task_id in ("shop-1", "shop-2"):
-                await server.link.store(str(DownSubject(task_id, "task")), task_record(Task(**TALLY)))
-            await until(lambda: len(server.fold.tasks) == 2)
-            assert "is the name of ['shop-1', 'shop-2']" in refusal(await client.get("/v1/tasks/shop"), 409)
-            assert (await client.get("/v1/tasks/shop-2")).json()["id"] == "shop-2"
-
-    asyncio.run(run())
-
-
 def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: Engine) -> None:
     async def run() -> None:
         async with operated(engine) as (server, client):
@@ -277,7 +265,7 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
             assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
             assert (await client.get("/v1/tasks/shop")).status_code == 200  # what is known is still shown
             await asyncio.to_thread(engine.start)
-            await until(lambda: server.link.connected)
+            await until(lambda: server.ready)
             assert (await client.get("/healthz")).status_code == 200
 
     asyncio.run(run())

@@ -60,8 +60,8 @@ def task(protocol: str = "dme", **options: Any) -> Task:
 def host(edge: Edge, described: Task) -> HostedTask:
     """As if the fleet had told of it."""
     task_id = f"{described.name}-1"
-    known = {task_id: {"record": described.to_json(), "eliminations": [], "stopped": False, "highest": -1}}
-    edge.caught_up({"tasks": known})
+    known = {task_id: {"record": described.to_json(), "stopped": False, "highest": -1}}
+    edge.caught_up({"tasks": known, "deleted": []})
     return edge.tasks[described.name]
 
 
@@ -199,7 +199,7 @@ def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is True
     assert ask(edge, "POST", DECIDE).json() == {"arm": "green", "index": 0, "ticket": "0"}
     assert ask(edge, "POST", REWARD, json={"arm": "green", "reward": 0.5}).status_code == 204
-    assert hosted.player.snapshot()["totals"] == [0.5, 0, 0]
+    assert hosted.player.snapshot()["totals"] == [0, 0, 0]  # nothing is learnt any more
 
 
 def test_late_and_dropped_rewards_are_taken_and_counted(edge: Edge) -> None:
@@ -248,6 +248,7 @@ def test_a_task_created_anew_under_its_name_has_its_own_arms(edge: Edge) -> None
     app = make_app(edge)
     assert asyncio.run(in_process(app, "POST", DECIDE)).json()["arm"] == "green"
     assert asyncio.run(in_process(app, "POST", REWARD, json={"arm": "green", "reward": 1})).status_code == 204
+    edge.hear("outvote.live.shop-1.delete", b"{}")
     edge._join("shop-2", task(arms=["left", "green"]).to_json())
     decisions = [asyncio.run(in_process(app, "POST", DECIDE)).json() for _ in range(2)]
     assert [decision["arm"] for decision in decisions] == ["left", "green"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -16,15 +17,16 @@ from typing import Any, TypeAlias
 import pytest
 
 from outvote.core import protocols
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidReward, InvalidTask, UnknownArm
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
 from outvote.network.edge import Edge, UnknownTask
 from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
+from outvote.network.follower import LogReplaced
 from outvote.network.link import Link, LinkError
 from outvote.network.records import UpSubject, task_record
-from outvote.network.server import SyncServer
+from outvote.network.server import NameTaken, SyncServer
 
 EDGES = ("ams", "fra", "lis")
 MEANS = (0.9, 0.5, 0.2)
@@ -302,7 +304,7 @@ def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) 
             arm, ticket = edge.decide("shop")
             edge.reward("shop", arm, 1.0, ticket)
         edge.keep()
-        edge.caught_up({"read": 0, "tasks": {}, "deleted": []})
+        edge.caught_up({"read": 0, "tasks": {}, "deleted": [], "more": False})
         assert len(edge.store.messages("shop-1")) == 1
         edge.caught_up({"read": 9, "tasks": {}, "deleted": ["shop-1"]})
         assert not edge.tasks
@@ -328,5 +330,122 @@ def test_no_engine_is_an_error_that_says_so() -> None:
     async def run() -> None:
         with pytest.raises(LinkError, match=r"no NATS answers at nats://127\.0\.0\.1:9"):
             await Link.connect("nats://127.0.0.1:9", name="server", patience=0.5)
+
+    asyncio.run(run())
+
+
+def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp_path: Path) -> None:
+    with EdgeStore(tmp_path / "ams.db") as store:
+        edge = Edge("ams", store, clock=time.monotonic)
+        described = task("tally", arms=["red", "green", "blue"], fallback="blue", reward_window=0.01)
+        edge.hear("outvote.live.shop-1.task", task_record(described))
+        decided = [edge.decide("shop") for _ in range(3)]
+        assert len(edge.tasks["shop"].windows) == 1
+        before = edge.tasks["shop"].player.snapshot()
+        edge.hear("outvote.live.shop-1.stop", b"{}")
+        assert {edge.decide("shop") for _ in range(5)} == {(2, 0)}
+        arm, ticket = decided[0]
+        edge.reward("shop", arm, 1.0, ticket)  # it came late, and is no error
+        with pytest.raises(InvalidReward):
+            edge.reward("shop", arm, 2.0, ticket)
+        with pytest.raises(UnknownArm):
+            edge.reward("shop", 3, 1.0, ticket)
+        time.sleep(0.02)  # the window passes
+        edge.keep()
+        assert edge.tasks["shop"].player.snapshot() == before
+        assert not store.messages("shop-1")
+        again = Edge("ams", store, clock=time.monotonic)
+        assert again.decide("shop") == (2, 0)
+
+
+def test_an_edge_does_not_host_a_task_of_others(engine: Engine, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fleet(engine, tmp_path, task("tally")) as (server, edges, _task_id):
+            await server.create(task("tally", name="elsewhere", players=["rom"]))
+            edge = edges["ams"]
+            assert await edge.catch_up()
+            assert not edge.missed.is_set()
+            assert list(edge.tasks) == ["shop"]
+            assert edge._not_ours
+
+    asyncio.run(run())
+
+
+def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(engine: Engine, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fleet(engine, tmp_path, task("tally")) as (server, edges, task_id):
+            away = edges["ams"]
+            for _ in range(12):
+                arm, ticket = away.decide("shop")
+                away.reward("shop", arm, 1.0, ticket)
+            away.keep()  # three messages that nobody has seen
+            assert away.link is not None
+            await away.link.close()
+            await server.delete_task(task_id)
+            renewed = await server.create(task("tally", delta=0.1))
+            await until(
+                lambda: edges["fra"].tasks.get("shop") is not None and edges["fra"].tasks["shop"].task_id == renewed
+            )
+            away.hear(f"outvote.live.{renewed}.task", task_record(task("tally", delta=0.1)))
+            assert away.missed.is_set()  # it hosts one of that name: it must ask, not guess
+            assert away.tasks["shop"].task_id == task_id
+            await away.connect(engine.url)
+            assert await away.catch_up()
+            await away.send()
+            assert away.tasks["shop"].task_id == renewed
+            await settle(server, edges, renewed)
+            assert server.fold.tasks[renewed].ledger.up_messages == 0
+            assert server.fold.unknown == 0
+
+    asyncio.run(run())
+
+
+def test_two_servers_that_create_one_name_at_once_make_one_task(engine: Engine) -> None:
+    async def run() -> None:
+        servers = [await new_server(engine.url) for _ in range(2)]
+        made = await asyncio.gather(
+            *(server.create(task("tally", delta=0.1 * (number + 1))) for number, server in enumerate(servers)),
+            return_exceptions=True,
+        )
+        assert sorted(isinstance(each, NameTaken) for each in made) == [False, True]
+        await until(lambda: servers[0].fold.read == servers[1].fold.read)
+        assert (
+            list(servers[0].fold.tasks)
+            == list(servers[1].fold.tasks)
+            == [each for each in made if isinstance(each, str)]
+        )
+        for server in servers:
+            await server.stop()
+
+    asyncio.run(run())
+
+
+def test_a_server_reads_on_soon_after_its_engine_was_killed(engine: Engine, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fleet(engine, tmp_path, task("tally")) as (server, _edges, task_id):
+            assert server.ready
+            await asyncio.to_thread(engine.stop, 0.0)
+            await until(lambda: not server.ready)
+            await asyncio.to_thread(engine.start)
+            await until(lambda: server.ready)
+            began = time.monotonic()
+            await server.stop_task(task_id)
+            assert server.fold.tasks[task_id].stopped
+            assert time.monotonic() - began < DEADLINE / 2  # left to itself, the client is silent for 20 s
+
+    asyncio.run(run())
+
+
+def test_a_server_whose_log_was_replaced_says_so_and_ends(engine: Engine, tmp_path: Path) -> None:
+    async def run() -> None:
+        async with fleet(engine, tmp_path, task("tally")) as (server, _edges, _task_id):
+            await server.create(task("dme", name="banner"))
+            await asyncio.to_thread(engine.stop)
+            shutil.rmtree(engine.store)
+            await asyncio.to_thread(engine.start)
+            async with await Link.connect(engine.url, name="other") as link:
+                await link.ensure_stream()
+            with pytest.raises(LogReplaced, match="2 records were read of the log OUTVOTE, which now ends at 0"):
+                await asyncio.wait_for(server.watch(), DEADLINE)
 
     asyncio.run(run())

@@ -177,7 +177,8 @@ def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
     fold.apply("outvote.down.shop-1.delete", b"{}", 4)
     fold.apply("outvote.down.shop-1.task", task_record(described), 5)
     assert not fold.tasks
-    assert fold.catch_up("ams", "life") == {"read": 5, "tasks": {}, "deleted": ["shop-1"]}
+    answer = fold.catch_up("ams", "life", {"shop-1": 0, "heard-of-by-nobody": 0})
+    assert answer == {"read": 5, "tasks": {}, "deleted": ["shop-1"], "more": False}
 
 
 def test_catching_up_tells_all_that_an_edge_must_know() -> None:
@@ -189,12 +190,42 @@ def test_catching_up_tells_all_that_an_edge_must_know() -> None:
     fold.apply(str(UpSubject("ams", "shop-1", "life", 1)), coder.up(Vote(2, 0, 1)), 3)
     (proposal,) = fold.proposals()
     fold.apply(proposal.subject, proposal.payload, 4)
-    answer = json.loads(json.dumps(fold.catch_up("ams", "life")))
+    answer = json.loads(json.dumps(fold.catch_up("ams", "life", {})))
     known = answer["tasks"]["shop-1"]
     assert Task.from_json(known["record"]) == described
     assert known["eliminations"] == [proposal.payload.hex()]
     assert (known["highest"], known["stopped"]) == (1, False)
-    assert fold.catch_up("ams", "another life")["tasks"]["shop-1"]["highest"] == -1
+    assert fold.catch_up("ams", "another life", {})["tasks"]["shop-1"]["highest"] == -1
+    assert fold.catch_up("ams", "life", {"shop-1": 1})["tasks"] == {"shop-1": {"stopped": False, "highest": 1}}
+
+
+def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
+    fold = Fold()
+    for number in range(400):
+        described = task("tally", name=f"task-{number}", arms=[f"{number}-{arm}-{'x' * 40}" for arm in range(20)])
+        fold.apply(f"outvote.down.task-{number}-1.task", task_record(described), number + 1)
+    known: dict[str, int] = {}
+    sizes = []
+    while True:
+        answer = fold.catch_up("ams", "life", known)
+        known |= dict.fromkeys(answer["tasks"], 0)
+        sizes.append(len(json.dumps(answer)))
+        if not answer["more"]:
+            break
+    assert len(known) == 400
+    assert 2 <= len(sizes) <= 4
+    assert max(sizes) < 300 * 1024
+
+
+def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
+    fold = Fold()
+    fold.apply("outvote.down.shop-1.task", task_record(task("dme")), 1)
+    fold.apply("outvote.down.shop-2.task", task_record(task("tally")), 2)
+    assert list(fold.tasks) == ["shop-1"]
+    assert fold.catch_up("ams", "life", {"shop-2": 0})["deleted"] == ["shop-2"]
+    fold.apply("outvote.down.shop-1.delete", b"{}", 3)
+    fold.apply("outvote.down.shop-3.task", task_record(task("tally")), 4)
+    assert list(fold.tasks) == ["shop-3"]
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"reward_window": -60.0}, ["reward_window", "above 0", "got -60.0"]),
     ({"reward_window": math.inf}, ["reward_window", "got inf"]),
     ({"reward_window": "60"}, ["reward_window", "got '60'"]),
+    ({"fallback": "3"}, ["fallback", "one of the arms '0', '1', '2'", "got '3'"]),
+    ({"fallback": 1}, ["fallback", "got 1"]),
+    ({"fallback": []}, ["fallback", "got []"]),
     ({"rules": 2}, ["rules", "must be 1", "got 2"]),
     ({"rules": "1"}, ["rules", "must be 1", "got '1'"]),
     ({"name": ""}, ["name", "1 to 64 letters", "got ''"]),
@@ -316,6 +319,7 @@ TASKS = {
     "one instance": task(protocol="edme", players=5, instances=1),
     "huffman": task(code="huffman", code_weights=[0.5, 0.25, 0.25]),
     "windowed": task(reward_window=60, code="truncated"),
+    "with a fallback": task(arms=["red", "green"], fallback="green"),
     "tally": task(protocol="tally", epsilon=0),
     "private tally": task(protocol="tally", epsilon=0.1, privacy_budget=0.5, floor=31, code="binary", players=["a"]),
 }
@@ -342,6 +346,7 @@ def test_the_json_of_a_task_has_its_fields_and_no_others() -> None:
         "floor": None,
         "privacy_budget": None,
         "reward_window": 60.0,
+        "fallback": None,
         "rules": 1,
     }
 

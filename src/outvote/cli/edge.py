@@ -62,8 +62,10 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
     from outvote.network.edge import Edge
 
     edge = Edge(args.name, store, clock=time.monotonic)
+    bound = asyncio.Event()
 
     def tell(port: int) -> None:
+        bound.set()
         url = serving.http_url(args.host, port)
         record = {
             "edge": edge.name,
@@ -79,19 +81,13 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
         ]
         serving.tell_ready(args, record, "\n".join(lines))
 
-    await edge.start(args.nats)
+    async def stay_connected() -> None:
+        """Only once the API has its port: an edge that cannot serve does not join the fleet."""
+        await bound.wait()
+        await edge.start(args.nats)
+        await edge.watch()
+
     try:
-        doing = {
-            asyncio.create_task(edge_api.serve(edge, args.host, args.port, bound=tell)),
-            asyncio.create_task(edge.watch()),
-        }
-        try:
-            done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                each.result()
-        finally:
-            for each in doing:
-                each.cancel()
-            await asyncio.wait(doing)
+        await serving.first_of(edge_api.serve(edge, args.host, args.port, bound=tell), stay_connected())
     finally:
         await edge.stop()

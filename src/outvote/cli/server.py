@@ -58,6 +58,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from outvote.network.engine import DEFAULT_PORT, Engine, EngineError
+    from outvote.network.follower import LogReplaced
     from outvote.network.http_server import ListenError, listen
     from outvote.network.link import LinkError
 
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with listen(args.host, args.port) as listening:  # taken before anything else is started
             return serving.until_told(work(args, engine, listening))
-    except (EngineError, LinkError, ListenError) as error:
+    except (EngineError, LinkError, ListenError, LogReplaced) as error:
         raise serving.Failed(str(error)) from None
 
 
@@ -121,7 +122,7 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
         ]
         app = make_app(server, bit_budget=args.bit_budget)
         serving.tell_ready(args, record, "\n".join(lines))
-        await run_app(app, listening)
+        await serving.first_of(run_app(app, listening), server.watch())
     finally:
         await server.stop()
 

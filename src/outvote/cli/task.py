@@ -72,12 +72,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     action.add_argument(
         "--reward-window", type=number, metavar="SECONDS", help="rewards that have not come by then are 0"
     )
+    action.add_argument("--fallback", metavar="ARM", help="what is served once the task is stopped (the first left)")
     add_json(action)
 
     add_json(_add(actions, "list", "all tasks of the server", "list", list_tasks))
     for name, summary, run in (
         ("show", "one task: its arms, messages, bits and edges", show),
-        ("stop", "decide no more; sites go on serving", stop),
+        ("stop", "learn and decide no more; sites serve the fallback", stop),
         ("delete", "forget a task; its name is free again", delete),
     ):
         action = _add(actions, name, summary, f"{name} banner", run)
@@ -119,7 +120,7 @@ def _server(text: str) -> str:
 
 FIELDS = (
     "name", "arms", "players", "protocol", "epsilon", "delta", "active_players", "instances", "quorum", "code",
-    "code_weights", "floor", "privacy_budget", "reward_window",
+    "code_weights", "floor", "privacy_budget", "reward_window", "fallback",
 )  # fmt: skip
 
 

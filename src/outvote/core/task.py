@@ -54,6 +54,7 @@ class Task:
     floor: int | None
     privacy_budget: float | None
     reward_window: float | None
+    fallback: str | None
     rules: int
 
     def __init__(
@@ -72,6 +73,7 @@ class Task:
         floor: int | None = None,
         privacy_budget: float | None = None,
         reward_window: float | None = None,
+        fallback: str | None = None,
         name: str = "task",
         rules: int = RULES,
     ) -> None:
@@ -82,6 +84,7 @@ class Task:
         `code` names arms in messages (default: binary; for `tally` implied by a tally's place in its player's cycle).
         `floor` and `privacy_budget` are for `tally`: the fewest events that a message speaks of, and the budget of
         differential privacy (default: no noise). `reward_window` is in seconds: see `outvote.core.batches`.
+        `fallback` is the arm that a network serves once the task was stopped (default: the first that remains).
         """
         put: Callable[[str, object], None] = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
         put("name", _name("name", name))
@@ -101,6 +104,9 @@ class Task:
         put("floor", self._floor(floor))
         self._refuse_what_the_protocol_lacks()
         put("reward_window", None if reward_window is None else _positive("reward_window", reward_window))
+        if fallback is not None and fallback not in self.arms:
+            raise InvalidTask(f"fallback must be one of the arms {one_of(self.arms)}, got {_shown(fallback)}")
+        put("fallback", fallback)
         if type(rules) is not int or rules != RULES:
             raise InvalidTask(f"rules must be {RULES}, got {rules!r}: this task needs another version of outvote")
         put("rules", rules)

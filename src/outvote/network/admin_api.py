@@ -29,7 +29,7 @@ from outvote.network.fold import Fold, FoldedTask
 from outvote.network.link import Link
 from outvote.network.problems import Problem
 from outvote.network.records import DownSubject, task_record
-from outvote.network.server import SyncServer, differences
+from outvote.network.server import NameTaken, SyncServer
 
 LARGEST_BODY = 64 * 1024
 """Bytes of a request, and of a task's record: the engine stores no larger one."""
@@ -42,7 +42,7 @@ PATIENCE = 10.0
 REQUIRED = ("arms", "players", "epsilon", "delta")
 OPTIONAL = (
     "name", "protocol", "active_players", "instances", "quorum", "code", "code_weights", "floor", "privacy_budget",
-    "reward_window", "rules",
+    "reward_window", "fallback", "rules",
 )  # fmt: skip
 
 Json: TypeAlias = dict[str, Any]
@@ -105,15 +105,12 @@ class Admin:
     async def create(self, request: Request) -> Response:
         task = read_task(await _body(request))
         async with self._creating:
-            for task_id, there in self.server.fold.tasks.items():
-                if there.task.name == task.name:
-                    raise Refused(
-                        409,
-                        "name-taken",
-                        f"a task named {task.name!r} exists already ({task_id}): {differences(there.task, task)}",
-                    )
-            self._check_budget(task)
-            task_id = await self._stored(self.server.create(task))
+            try:
+                self.server.check_free(task)
+                self._check_budget(task)
+                task_id = await self._stored(self.server.create(task))
+            except NameTaken as error:
+                raise Refused(409, "name-taken", str(error)) from None
         return answer({"id": task_id, "name": task.name}, status=201, headers={"Location": f"/v1/tasks/{task_id}"})
 
     async def stop(self, request: Request) -> Response:
@@ -194,14 +191,11 @@ class Admin:
         tasks = self.server.fold.tasks
         if asked in tasks:
             return tasks[asked]
-        named = [found for found in tasks.values() if found.task.name == asked]
-        if len(named) > 1:
-            ids = sorted(found.task_id for found in named)
-            raise Refused(409, "several-tasks", f"{asked!r} is the name of {ids}: give one of these ids")
-        if not named:
+        named = self.server.fold.named(asked)
+        if named is None:
             there = sorted(found.task.name for found in tasks.values())
             raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {there or 'none'}")
-        return named[0]
+        return named
 
     def _check_budget(self, task: Task) -> None:
         if self.bit_budget is None:
@@ -233,6 +227,8 @@ class Admin:
                 "engine-unreachable",
                 f"not confirmed within {PATIENCE:g} s: it may be stored or not. Look at the tasks before you try again",
             ) from None
+        except NameTaken:
+            raise
         except InvalidTask as error:  # somebody else was faster
             raise Refused(409, "tasks-changed", str(error)) from None
 

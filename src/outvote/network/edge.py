@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from outvote.core import protocols
 from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.events import check_arm, check_reward
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
 from outvote.network.edge_store import EdgeStore, Save
@@ -26,6 +28,12 @@ TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
 CATCH_UP_EVERY = 30.0
 """Seconds after which an edge asks again what it may have missed; also its sign of life."""
+NO_TICKET = 0
+"""What a decision of a stopped task carries: nothing is learnt from its reward."""
+ALL = 1 << 30
+"""More eliminations than a task can have: of this one nothing need be told."""
+
+_log = logging.getLogger(__name__)
 
 
 class UnknownTask(OutvoteError, LookupError):
@@ -52,6 +60,14 @@ class HostedTask:
         """When which ticket's reward window passes."""
         self.dirty = False
 
+    @property
+    def served_when_stopped(self) -> int:
+        """The winner, the declared fallback, or the first arm that remains."""
+        fallback = self.task.fallback
+        if fallback is None or len(self.announced) == 1:
+            return self.announced[0]
+        return self.task.arms.index(fallback)
+
     def eliminate(self, payload: bytes) -> None:
         message = self.coder.read_down(self.announced, payload)
         self.player.receive(message)
@@ -75,6 +91,8 @@ class Edge:
         """Something was missed: catch up."""
         self._clock = clock
         self._rng = rng
+        self._not_ours: set[str] = set()
+        """Tasks of others, so that they are not asked for again."""
         self._running: list[asyncio.Task[None]] = []
         for task_id, record in store.tasks().items():
             self._host(task_id, Task.from_json(json.loads(record)))
@@ -84,6 +102,8 @@ class Edge:
     def decide(self, name: str) -> tuple[int, int]:
         """An arm for one event, and the ticket that its reward must name."""
         task = self._find(name)
+        if task.stopped:
+            return task.served_when_stopped, NO_TICKET
         answer = task.player.decide()
         task.dirty = True
         if task.task.reward_window is not None:
@@ -91,15 +111,19 @@ class Edge:
         return answer
 
     def reward(self, name: str, arm: int, reward: float, ticket: int | None = None) -> None:
-        """What an event earned."""
+        """What an event earned; a stopped task learns nothing from it."""
         task = self._find(name)
+        if task.stopped:
+            check_arm(arm, len(task.task.arms))
+            check_reward(reward)
+            return
         task.new += task.player.reward(arm, reward, ticket=ticket)
         task.dirty = True
 
     # ---- what the network brings
 
     def hear(self, subject: str, payload: bytes) -> None:
-        """Live news."""
+        """Live news; what does not follow from what is known is asked for."""
         where = parse(subject)
         if not isinstance(where, DownSubject):
             return
@@ -108,9 +132,10 @@ class Edge:
             if hosted is None:
                 self._join(where.task_id, json.loads(payload))
         elif hosted is None:
-            self.missed.set()
+            if where.task_id not in self._not_ours:
+                self.missed.set()
         elif where.kind == "stop":
-            hosted.stopped = hosted.dirty = True
+            self._stop(hosted)
         elif where.kind == "delete":
             self._leave(hosted)
         elif where.number == hosted.eliminations:
@@ -119,20 +144,25 @@ class Edge:
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
 
-    def caught_up(self, answer: dict[str, Any]) -> None:
-        """All that the fleet knows, at once."""
+    def caught_up(self, answer: Mapping[str, Any]) -> None:
+        """All that the fleet knows and this edge did not, at once."""
+        for task_id in answer["deleted"]:  # one that is only missing is news to a server that lags behind
+            self._not_ours.discard(task_id)
+            hosted = self._by_id(task_id)
+            if hosted is not None:
+                self._leave(hosted)
         for task_id, known in answer["tasks"].items():
             hosted = self._by_id(task_id)
-            if hosted is None:
+            if hosted is None and "record" in known:
                 hosted = self._join(task_id, known["record"])
-            for payload in known["eliminations"][hosted.eliminations :]:
+            if hosted is None:
+                continue
+            for payload in known.get("eliminations", ()):
                 hosted.eliminate(bytes.fromhex(payload))
             self._note_windows(hosted)
-            hosted.stopped = hosted.stopped or known["stopped"]
+            if known["stopped"]:
+                self._stop(hosted)
             hosted.stored = known["highest"]
-        for hosted in list(self.tasks.values()):
-            if hosted.task_id in answer["deleted"]:  # one that is only missing is news to a server that lags behind
-                self._leave(hosted)
 
     # ---- timer ticks
 
@@ -140,7 +170,7 @@ class Edge:
         """Close what is due, and save: new messages with the state after them, at once and for good."""
         now = self._clock()
         for task in self.tasks.values():
-            while task.windows and task.windows[0][0] <= now:
+            while not task.stopped and task.windows and task.windows[0][0] <= now:
                 _, ticket = heapq.heappop(task.windows)
                 task.new += task.player.close(ticket)
                 task.dirty = True
@@ -158,6 +188,8 @@ class Edge:
         """Everything that the log lacks, in order; returns when all of it is stored."""
         assert self.link is not None
         for task in list(self.tasks.values()):
+            if task.stopped:
+                continue
             for sequence, payload in self.store.messages(task.task_id, after=task.stored):
                 where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
                 await self.link.store(str(where), payload)
@@ -166,12 +198,22 @@ class Edge:
     async def catch_up(self) -> bool:
         """Ask what was missed; False if nobody answered."""
         assert self.link is not None
-        self.missed.clear()
-        answer = await self.link.ask(self.name, {"incarnation": self.store.incarnation})
-        if answer is None:
-            return False
-        self.caught_up(answer)
-        return True
+        while True:
+            self.missed.clear()
+            known = {task.task_id: task.eliminations for task in self.tasks.values()}
+            asked = {"incarnation": self.store.incarnation, "tasks": known | dict.fromkeys(self._not_ours, ALL)}
+            answer = await self.link.ask(self.name, asked)
+            if answer is None:
+                return False
+            if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
+                continue  # something was heard while the answer was under way: it would be applied twice
+            try:
+                self.caught_up(answer)
+                if not answer["more"]:
+                    return True
+            except (OutvoteError, ValueError, LookupError, TypeError, AttributeError) as error:
+                _log.error("the answer of a server cannot be understood (%s): is it of another version?", error)
+                return True  # the same question would have the same answer: at the next turn of the clock
 
     async def start(self, url: str) -> None:
         """Serve at once, and connect in the background."""
@@ -184,9 +226,12 @@ class Edge:
             each.result()
 
     async def stop(self) -> None:
-        for each in self._running:
-            each.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        running = [each for each in self._running if not each.done()]
+        while running:  # more than once: in Python 3.11 a cancellation is lost while a connection is made
+            for each in running:
+                each.cancel()
+            await asyncio.wait(running, timeout=0.5)
+            running = [each for each in running if not each.done()]
         self.keep()
         if self.link is not None:
             await self.link.close()
@@ -229,14 +274,22 @@ class Edge:
     def _by_id(self, task_id: str) -> HostedTask | None:
         return next((task for task in self.tasks.values() if task.task_id == task_id), None)
 
-    def _join(self, task_id: str, record: dict[str, Any]) -> HostedTask:
+    def _join(self, task_id: str, record: dict[str, Any]) -> HostedTask | None:
+        """Host a task; None if it is not for this edge, or its name is not free here yet."""
         task = Task.from_json(record)
-        if task.name in self.tasks:
-            if self.tasks[task.name].task_id == task_id:
-                return self.tasks[task.name]
-            self._leave(self.tasks[task.name])  # its name was given to another: it was deleted
+        if task.player_names and self.name not in task.player_names:
+            self._not_ours.add(task_id)
+            return None
+        if task.name in self.tasks:  # that one was deleted, or this one came second: a server knows
+            self.missed.set()
+            return None
         self.store.put_task(task_id, json.dumps(record))
         return self._host(task_id, task)
+
+    def _stop(self, hosted: HostedTask) -> None:
+        if not hosted.stopped:
+            hosted.stopped = hosted.dirty = True
+            hosted.new = []
 
     def _host(self, task_id: str, task: Task) -> HostedTask:
         saved = self.store.snapshot(task_id)

@@ -61,7 +61,7 @@ class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """One task as this edge knows it. A stopped task goes on answering, with its player's own choice."""
+    """One task as this edge knows it. A stopped task goes on answering, with its fallback, and learns nothing."""
 
     id: str
     name: str

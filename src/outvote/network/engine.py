@@ -34,8 +34,8 @@ BINARY = "nats-server"
 OLDEST = (2, 12)
 """The first version that may be used; 2.9, which Debian has, does not know `sync_interval: always`."""
 DEFAULT_PORT = 4322
-MAX_PAYLOAD = 64 * 1024
-"""Bytes of the largest message; ours are far smaller."""
+MAX_PAYLOAD = 1024 * 1024
+"""Bytes of the largest message, as NATS has it: records are far smaller, an answer to an edge that catches up less."""
 MAX_MEMORY = 256 * 1024 * 1024
 """Bytes for streams in memory, of which we have none; JetStream would take three quarters of the machine's."""
 START_DEADLINE = 30.0
@@ -337,8 +337,8 @@ class Engine:
         if port == self._http_port:
             return EngineError(f"the engine's monitoring port {port} is taken by another program; choose another")
         return EngineError(
-            f"port {port} of {self.host} is taken by another program; choose another with --port, or, if a NATS server "
-            f"runs there that you want to use, give --nats nats://{_address(self.host, port)}"
+            f"port {port} of {self.host} is taken by another program; choose another with --engine-port, or, if a NATS "
+            f"server runs there that you want to use, give --nats nats://{_address(self.host, port)}"
         )
 
     def _end_of_log(self, child: _Child) -> str:

@@ -7,7 +7,8 @@ read the same records in the same order, and agree even if their floating point 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,9 @@ from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_task
+
+LARGEST_ANSWER = 256 * 1024
+"""Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class Fold:
 
     tasks: dict[str, FoldedTask] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
+    """Tasks that were, and those that never came to be: their name was taken when their record was stored."""
     read: int = 0
     """The sequence of the last record in the stream that was read."""
     unknown: int = 0
@@ -123,8 +128,12 @@ class Fold:
         if isinstance(where, DownSubject) and where.kind == "task":
             if task is not None or where.task_id in self.deleted:
                 return None
-            self.tasks[where.task_id] = FoldedTask(where.task_id, read_task(payload))
-            return self.tasks[where.task_id]
+            created = FoldedTask(where.task_id, read_task(payload))
+            if self.named(created.task.name) is not None:  # two servers were asked at once: the first stored has it
+                self.deleted.add(where.task_id)
+                return None
+            self.tasks[where.task_id] = created
+            return created
         if task is None:
             return None
         if isinstance(where, UpSubject):
@@ -138,6 +147,10 @@ class Fold:
             self.deleted.add(where.task_id)
         return task
 
+    def named(self, name: str) -> FoldedTask | None:
+        """The task that has this name now."""
+        return next((task for task in self.tasks.values() if task.task.name == name), None)
+
     def proposals(self) -> Iterator[Proposal]:
         """Everything that ought to be in the log and is not."""
         for task in self.tasks.values():
@@ -145,18 +158,29 @@ class Fold:
             if proposal is not None:
                 yield proposal
 
-    def catch_up(self, edge: str, incarnation: str) -> dict[str, Any]:
-        """All that an edge must know: tasks with their eliminations, and what the log holds of its own messages."""
+    def catch_up(self, edge: str, incarnation: str, known: Mapping[str, int]) -> dict[str, Any]:
+        """What an edge must know that hosts the tasks `known`, with so many eliminations each.
+
+        Tasks that are new to it, eliminations that it lacks, what was stopped and deleted, and what the log holds of
+        its own messages. An answer has a size: `more` says that it should be asked for again.
+        """
+        tasks: dict[str, Any] = {}
+        size = 0
+        for task_id, task in self.tasks.items():
+            missing = [payload.hex() for payload in task.payloads[known.get(task_id, 0) :]]
+            told: dict[str, Any] = {"stopped": task.stopped, "highest": task.highest.get((edge, incarnation), -1)}
+            if task_id not in known:
+                told["record"] = task.task.to_json()
+            if missing:
+                told["eliminations"] = missing
+            if "record" in told or missing:  # the rest is small
+                size += len(json.dumps(told))
+                if size > LARGEST_ANSWER and tasks:
+                    continue
+            tasks[task_id] = told
         return {
             "read": self.read,
-            "tasks": {
-                task_id: {
-                    "record": task.task.to_json(),
-                    "eliminations": [payload.hex() for payload in task.payloads],
-                    "stopped": task.stopped,
-                    "highest": task.highest.get((edge, incarnation), -1),
-                }
-                for task_id, task in self.tasks.items()
-            },
-            "deleted": sorted(self.deleted),
+            "tasks": tasks,
+            "deleted": [task_id for task_id in known if task_id in self.deleted],
+            "more": len(tasks) < len(self.tasks),
         }

@@ -1,6 +1,6 @@
 """The one connection to the engine: the stream, storing a record once, following the log, live news and catch-up.
 
-Only this module and `engine` know NATS.
+Only this module, its parts `follower` and `wire`, and `engine` know NATS.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -17,27 +17,19 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.js.api import (
-    ConsumerConfig,
-    DeliverPolicy,
-    DiscardPolicy,
-    RePublish,
-    StorageType,
-    StreamConfig,
-)
+from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
 from outvote.core.errors import OutvoteError
+from outvote.network.follower import Follower, Read
 from outvote.network.records import DOWN, LIVE, SYNC, UP
+from outvote.network.wire import WireBytes
 
 STREAM = "OUTVOTE"
 ALREADY_THERE = 10077
 """The engine's code for a second message on a subject. It means success: subjects are unique per incarnation."""
 PATIENCE = 2.0
 """Seconds that one request may take before it is made again."""
-
-Read = Callable[[str, bytes, int], Awaitable[None]]
-"""(subject, payload, sequence in the stream)."""
 
 
 class LinkError(OutvoteError):
@@ -73,6 +65,8 @@ class Link:
         self._stream = client.jetstream(timeout=PATIENCE)
         self.reconnected = asyncio.Event()
         """Set at every reconnection: whoever cares clears it."""
+        self._followers: list[Follower] = []
+        self._wire = WireBytes()
 
     @classmethod
     async def connect(cls, url: str, *, name: str, patience: float | None = None) -> Link:
@@ -82,6 +76,8 @@ class Link:
         async def again() -> None:
             for link in made:
                 link.reconnected.set()
+                for follower in link._followers:
+                    follower.begin_again()
 
         async def quiet(error: Exception) -> None:
             """Errors of single requests are raised there; the rest heals by itself."""
@@ -116,7 +112,14 @@ class Link:
     def connected(self) -> bool:
         return bool(self._client.is_connected)
 
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that have really crossed the network, both ways; call it now and then: see `WireBytes`."""
+        return self._wire.count(self._client)
+
     async def close(self) -> None:
+        for follower in self._followers:
+            await follower.stop()
         with suppress(OSError):  # a connection that is lost already cannot be closed in order
             await self._client.close()
 
@@ -173,19 +176,12 @@ class Link:
     async def last_sequence(self) -> int:
         return (await self._stream.stream_info(STREAM)).state.last_seq
 
-    async def follow(self, read: Read, *, start: int = 1) -> None:
+    async def follow(self, read: Read, *, start: int = 1) -> Follower:
         """Give every record of the log to `read`, in order, from a sequence on; goes on in the background."""
-
-        async def take(message: Msg) -> None:
-            await read(message.subject, message.data, message.metadata.sequence.stream)
-
-        await self._stream.subscribe(
-            "outvote.>",
-            stream=STREAM,
-            ordered_consumer=True,
-            config=ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=start),
-            cb=take,
-        )
+        follower = Follower(self._stream, STREAM, read)
+        await follower.start(start)
+        self._followers.append(follower)
+        return follower
 
     async def listen(self, read: Read) -> None:
         """Live news: what goes down, as it is stored. What is missed is missed: catch up."""
@@ -203,11 +199,14 @@ class Link:
             answer = await self._client.request(f"{SYNC}.{edge}", json.dumps(question).encode(), timeout=PATIENCE)
         except (TimeoutError, NatsError):
             return None
-        found: dict[str, Any] = json.loads(answer.data)
-        return found
+        try:
+            found = json.loads(answer.data)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
 
-    async def answer(self, reply: Callable[[str, dict[str, Any]], dict[str, Any]]) -> None:
-        """Be one of the servers that answer those who catch up."""
+    async def answer(self, reply: Callable[[str, dict[str, Any]], dict[str, Any] | None]) -> None:
+        """Be one of the servers that answer those who catch up; None is no answer."""
 
         async def take(message: Msg) -> None:
             edge = message.subject.rpartition(".")[2]
@@ -215,7 +214,9 @@ class Link:
                 question = json.loads(message.data)
             except ValueError:
                 return
-            await message.respond(json.dumps(reply(edge, question)).encode())
+            answer = reply(edge, question) if isinstance(question, dict) else None
+            if answer is not None:
+                await message.respond(json.dumps(answer).encode())
 
         await self._client.subscribe(f"{SYNC}.*", queue="servers", cb=take)
         await self._client.flush()

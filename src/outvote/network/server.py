@@ -12,8 +12,13 @@ from typing import Any
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
 from outvote.network.fold import Fold, FoldedTask
+from outvote.network.follower import Follower
 from outvote.network.link import Link
 from outvote.network.records import DownSubject, task_record
+
+
+class NameTaken(InvalidTask):
+    """A task of that name is there."""
 
 
 class SyncServer:
@@ -24,23 +29,28 @@ class SyncServer:
         self._link = link
         self._changed = asyncio.Event()
         self._proposing: asyncio.Task[None] | None = None
-        self._backlog = 0
-        """The end of the log at the start: until it was read, this server neither proposes nor answers."""
+        self._follower: Follower | None = None
 
     @property
     def ready(self) -> bool:
-        return self.fold.read >= self._backlog
+        """Whether this server knows all that the log holds: only then does it propose and answer."""
+        return self._link.connected and self._follower is not None and self._follower.current
 
     async def start(self) -> None:
         """Read the log from its beginning and go on with it; returns when all that was there has been read."""
         await self._link.ensure_stream()
-        self._backlog = await self._link.last_sequence()
-        await self._link.follow(self._read)
+        self._follower = await self._link.follow(self._read)
         while not self.ready:
             self._changed.clear()
             await self._changed.wait()
         self._proposing = asyncio.create_task(self._propose())
         await self._link.answer(self._reply)
+
+    async def watch(self) -> None:
+        """Until this server cannot go on: raises why."""
+        assert self._follower is not None
+        assert self._proposing is not None
+        await asyncio.gather(self._follower.watch(), asyncio.shield(self._proposing))
 
     async def stop(self) -> None:
         if self._proposing is not None:
@@ -50,20 +60,26 @@ class SyncServer:
 
     # ---- what operators do
 
+    def check_free(self, task: Task) -> None:
+        """Refuse a name that a task has."""
+        there = self.fold.named(task.name)
+        if there is not None:
+            raise NameTaken(
+                f"a task named {task.name!r} exists already ({there.task_id}): {differences(there.task, task)}"
+            )
+
     async def create(self, task: Task) -> str:
         """A new task under its name; a name is free again once the task that had it was deleted."""
-        for task_id, there in self.fold.tasks.items():
-            if there.task.name == task.name:
-                raise InvalidTask(
-                    f"a task named {task.name!r} exists already ({task_id}): {differences(there.task, task)}"
-                )
+        self.check_free(task)
         task_id = f"{task.name}-{secrets.token_hex(4)}"
         await self._link.store(str(DownSubject(task_id, "task")), task_record(task))
-        await self.wait_for(lambda: task_id in self.fold.tasks)
+        await self.wait_for(lambda: task_id in self.fold.tasks or task_id in self.fold.deleted)
+        if task_id not in self.fold.tasks:  # another server stored one of that name at the same time
+            self.check_free(task)
         return task_id
 
     async def stop_task(self, task_id: str) -> None:
-        """No more is decided; edges serve the fallback."""
+        """No more is decided; edges serve the fallback, learn nothing and send nothing."""
         self._known(task_id)
         await self._link.store(str(DownSubject(task_id, "stop")), b"{}")
         await self.wait_for(lambda: task_id not in self.fold.tasks or self.fold.tasks[task_id].stopped)
@@ -91,8 +107,13 @@ class SyncServer:
         self.fold.apply(subject, payload, sequence)
         self._changed.set()
 
-    def _reply(self, edge: str, question: dict[str, Any]) -> dict[str, Any]:
-        return self.fold.catch_up(edge, str(question.get("incarnation", "")))
+    def _reply(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:
+        """None while this server has not read all: the edge asks again, and may meet another."""
+        if not self.ready:
+            return None
+        known = question.get("tasks")
+        counts = known if isinstance(known, dict) and all(type(each) is int for each in known.values()) else {}
+        return self.fold.catch_up(edge, str(question.get("incarnation", "")), counts)
 
     async def _propose(self) -> None:
         """Store what the log lacks; whoever is first wins, and `_read` will say what it was."""

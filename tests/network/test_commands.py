@@ -1,0 +1,414 @@
+"""`outvote server`, `edge` and `task` as an operator meets them: real processes, killed and interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from outvote.cli.main import main
+
+DEADLINE = 30.0
+OUTVOTE = [sys.executable, "-m", "outvote.cli.main"]
+CREATE = ["create", "--name", "shop", "--arms", "red,green,blue", "--players", "ams,fra"]
+VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--arms", "4", "--players", "3"]
+MEANS = {"red": 0.2, "green": 0.9, "blue": 0.1}
+
+
+class Running:
+    """A command that runs until it is told to stop."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [*OUTVOTE, *arguments, "--json"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # what goes wrong with it must not reach the tests
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        self.ready: dict[str, Any] = json.loads(line)
+
+    def url(self, name: str) -> str:
+        return str(self.ready["urls"][name])
+
+    def pid(self, name: str) -> int:
+        return int(self.ready["pids"][name])
+
+    def end(self, by: signal.Signals) -> tuple[int, str, str]:
+        """Its exit code, and what else it wrote."""
+        self.process.send_signal(by)
+        out, err = self.process.communicate(timeout=DEADLINE)
+        return self.process.returncode, out, err
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts commands in one folder, and leaves none of them behind."""
+    started: list[Running] = []
+
+    def begin(*arguments: str) -> Running:
+        started.append(Running(tmp_path, *arguments))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        if each.process.poll() is None:
+            each.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def server(start: Start) -> Running:
+    return start("server", "--port", "0", "--engine-port", "0", "--store", "log")
+
+
+def an_edge(start: Start, server: Running, name: str) -> Running:
+    return start("edge", name, "--nats", server.url("nats"), "--port", "0")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not asked for yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def listens(url: str) -> bool:
+    parts = urlsplit(url)
+    with socket.socket() as client:
+        return client.connect_ex((parts.hostname or "", parts.port or 0)) == 0
+
+
+def request(url: str, body: dict[str, Any] | None = None, *, method: str | None = None) -> dict[str, Any]:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data=data, method=method), timeout=DEADLINE) as response:
+        return dict(json.loads(response.read() or b"{}"))
+
+
+def task(capsys: pytest.CaptureFixture[str], server: Running, *arguments: str) -> dict[str, Any]:
+    """What `outvote task … --json` prints."""
+    assert main(["task", "--server", server.url("server"), *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return dict(json.loads(out))
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    """The one line of an error."""
+    assert main(list(arguments)) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err.removeprefix(f"outvote {arguments[0]}: error: ").rstrip("\n")
+
+
+def serve_users(edge: Running, name: str, events: int, rng: random.Random) -> None:
+    for _ in range(events):
+        decision = request(f"{edge.url('edge')}/v1/tasks/{name}/decide", method="POST")
+        reward = int(rng.random() < MEANS[decision["arm"]])
+        body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": reward}
+        request(f"{edge.url('edge')}/v1/tasks/{name}/reward", body)
+
+
+def test_a_fleet_of_processes_finds_the_best_arm(
+    server: Running, start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Winner and interval are wrong with probability 2e-6 at most: twice the task's δ."""
+    made = task(capsys, server, *CREATE, "--delta", "1e-6")
+    assert made["name"] == "shop"
+    edges = [an_edge(start, server, name) for name in ("ams", "fra")]
+    until(lambda: all(request(f"{edge.url('edge')}/v1/tasks")["tasks"] for edge in edges))
+    rng = random.Random(3)
+
+    def finished() -> bool:
+        for edge in edges:
+            serve_users(edge, "shop", 40, rng)
+        return bool(task(capsys, server, "show", "shop")["status"] == "finished")
+
+    until(finished)
+    until(lambda: bool(task(capsys, server, "show", "shop")["edge_count"] == 2))  # each sends at its own time
+    found = task(capsys, server, "show", "shop")
+    assert (found["winner"], found["remaining"], found["id"]) == ("green", ["green"], made["id"])
+    green = next(arm for arm in found["arms"] if arm["arm"] == "green")
+    assert green["state"] == "remaining"
+    assert green["interval"][0] < 0.9 < green["interval"][1]
+    red = found["arms"][0]["eliminated"]
+    assert 0 < red["after_messages"] <= found["messages"]["up"]
+    assert [edge["edge"] for edge in found["edges"]] == ["ams", "fra"]
+    assert found["refused"] == 0
+    until(lambda: all(request(f"{edge.url('edge')}/v1/tasks/shop")["winner"] == "green" for edge in edges))
+    for edge in edges:
+        code, _, err = edge.end(signal.SIGTERM)
+        assert (code, err) == (0, "")
+
+
+def test_a_watched_task_is_printed_at_every_change_until_it_is_stopped(
+    server: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task(capsys, server, *CREATE)
+    watch = [*OUTVOTE, "task", "watch", "shop", "--server", server.url("server"), "--json"]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert json.loads(watching.stdout.readline())["status"] == "running"
+        task(capsys, server, "stop", "shop")
+        assert json.loads(watching.stdout.readline())["status"] == "stopped"
+        assert watching.stdout.readline() == ""
+        assert watching.wait(DEADLINE) == 0
+
+
+def test_a_watch_that_is_interrupted_leaves_the_task_alone(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    task(capsys, server, *CREATE)
+    watch = [*OUTVOTE, "task", "watch", "shop", "--server", server.url("server"), "--json"]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=DEADLINE)
+    assert (watching.returncode, err) == (130, "outvote task: interrupted, the task goes on\n")
+    assert task(capsys, server, "show", "shop")["status"] == "running"
+
+
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_server_that_is_told_to_stop_leaves_no_process_and_no_port_behind(
+    server: Running, start: Start, by: signal.Signals, code: int
+) -> None:
+    edge = an_edge(start, server, "ams")
+    assert alive(server.pid("engine"))
+    ended, out, err = server.end(by)
+    assert (ended, out) == (code, "")
+    assert err == ("outvote server: interrupted, everything was stopped in order\n" if code else "")
+    assert not alive(server.pid("engine"))
+    assert not listens(server.url("server"))
+    assert not listens(server.url("nats"))
+    ended, out, err = edge.end(by)  # its engine has gone before it
+    assert (ended, out) == (code, "")
+    assert err == ("outvote edge: interrupted, its state was saved\n" if code else "")
+    assert not listens(edge.url("edge"))
+
+
+def test_a_server_that_is_killed_takes_its_engine_with_it_and_the_next_one_goes_on(
+    server: Running, start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = task(capsys, server, *CREATE)
+    server.end(signal.SIGKILL)
+    until(lambda: not alive(server.pid("engine")))
+    again = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
+    assert again.ready["tasks"] == 1
+    assert task(capsys, again, "show", "shop")["id"] == made["id"]
+    second = start("server", "--nats", again.url("nats"), "--port", "0")
+    assert second.ready["pids"]["engine"] is None
+    assert task(capsys, second, "show", "shop")["id"] == made["id"]
+    assert second.end(signal.SIGTERM)[0] == 0
+    assert alive(again.pid("engine"))
+
+
+def test_an_engine_that_is_killed_is_started_again(server: Running) -> None:
+    os.kill(server.pid("engine"), signal.SIGKILL)
+
+    def well() -> bool:
+        try:
+            return bool(request(server.url("server") + "/healthz")["status"] == "ok")
+        except urllib.error.HTTPError as error:
+            error.close()
+            return False
+
+    until(lambda: not alive(server.pid("engine")))
+    until(lambda: listens(server.url("nats")))
+    until(well)
+    code, _, err = server.end(signal.SIGTERM)
+    assert code == 0
+    assert err == "outvote server: the engine ended with exit code -9 and was started again\n"
+
+
+def test_an_edge_serves_what_it_knows_while_the_engine_is_unreachable(
+    server: Running, start: Start, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    task(capsys, server, *CREATE)
+    edge = an_edge(start, server, "ams")
+    until(lambda: bool(request(f"{edge.url('edge')}/v1/tasks")["tasks"]))
+    assert edge.end(signal.SIGINT)[0] == 130
+    server.end(signal.SIGKILL)
+    alone = an_edge(start, server, "ams")
+    assert alone.ready["tasks"] == ["shop"]
+    serve_users(alone, "shop", 20, random.Random(1))
+    assert request(f"{alone.url('edge')}/healthz")["connected"] is False
+    store = alone.ready["store"]
+    assert store == str(tmp_path / "outvote-edge-ams.db")
+    twice = refused(capsys, 1, "edge", "fra", "--nats", server.url("nats"), "--port", "0", "--store", store)
+    assert twice.startswith(f"the store {store} is in use by process {alone.pid('edge')}")
+    code, _, err = alone.end(signal.SIGTERM)
+    assert (code, err) == (0, "")
+
+
+def test_a_task_is_created_from_a_file_and_options_come_on_top(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "shop.toml"
+    file.write_text('name = "shop"\narms = ["red", "green"]\nplayers = 5\nfloor = 7\nreward_window = 60\n')
+    task(capsys, server, "create", "--file", str(file), "--players", "ams,fra", "--privacy-budget", "2")
+    record = task(capsys, server, "show", "shop")["task"]
+    assert record["arms"] == ["red", "green"]
+    assert record["player_names"] == ["ams", "fra"]
+    assert (record["protocol"], record["epsilon"], record["delta"]) == ("tally", 0, 0.05)
+    assert (record["floor"], record["privacy_budget"], record["reward_window"]) == (7, 2, 60)
+
+
+def test_tasks_are_tables_for_people(
+    server: Running, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    at = ["--server", server.url("server")]
+
+    def told(*arguments: str) -> str:
+        assert main(["task", *arguments, *at]) == 0
+        return capsys.readouterr().out
+
+    assert "no tasks" in told("list")
+    assert told(*CREATE).startswith("created shop (shop-")
+    told(*VOTES)
+    listed = told("list", "--json", str(tmp_path / "tasks.json"))
+    assert "running tasks may still send 36 bits, and those of tally any number: shop" in listed
+    assert len(json.loads((tmp_path / "tasks.json").read_text())["tasks"]) == 2
+    shop = told("show", "shop")
+    assert "tally on 3 arms, 2 players, ε 0, δ 0.05: running" in shop
+    assert "0.000 and 1.000" in shop
+    assert "no bound" in shop
+    votes = told("show", "votes")
+    assert "0 of 1.5" in votes
+    assert "bound 36" in votes
+    assert told("stop", "votes").startswith("stopped votes (votes-")
+    assert "stopped" in told("watch", "votes")
+    assert told("delete", "votes") == "deleted votes\n"
+
+
+def test_what_cannot_be_done_is_one_line_and_an_exit_code(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    at = ["task", "--server", server.url("server")]
+    made = task(capsys, server, *CREATE)
+    taken = refused(capsys, 1, *at, *CREATE, "--delta", ".1")
+    assert taken == f"a task named 'shop' exists already ({made['id']}): delta is 0.05, asked is 0.1"
+    assert refused(capsys, 2, *at, "create", "--name", "x", "--arms", "red", "--players", "2").startswith("arms must")
+    assert "missing: epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--arms", "4", "--players", "3")
+    assert "give --name" in refused(capsys, 2, *at, "create", "--arms", "2")
+    file = tmp_path / "wrong.toml"
+    for text, error in (
+        ('name = "x"\ncolour = 3', "unknown field 'colour': a task has arms"),
+        ("name = ", "must be TOML"),
+        ('name = "x"\nwhen = 2020-01-01', "numbers, texts and lists of them only"),
+    ):
+        file.write_text(text)
+        assert error in refused(capsys, 2, *at, "create", "--file", str(file))
+    assert "cannot be read" in refused(capsys, 2, *at, "create", "--file", str(tmp_path / "none.toml"))
+    for action in ("show", "stop", "delete", "watch"):
+        assert refused(capsys, 1, *at, action, "no") == "unknown task: got 'no', there are ['shop']"
+
+
+def test_a_server_that_does_not_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as nobody:  # bound, and not listening
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        for action in (["list"], ["show", "shop"], ["watch", "shop"], CREATE):
+            error = refused(capsys, 1, "task", "--server", url, *action)
+            assert error.startswith(f"no server answers at {url}: Connection refused; start one with outvote server")
+
+
+def test_a_server_keeps_its_bit_budget(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    server = start("server", "--port", "0", "--engine-port", "0", "--bit-budget", "50")
+    assert server.ready["bit_budget"] == 50
+    at = ["task", "--server", server.url("server")]
+    assert "'tally' have no bound" in refused(capsys, 1, *at, *CREATE)
+    task(capsys, server, *VOTES)
+    assert "over the budget of 50" in refused(capsys, 1, *at, *VOTES, "--name", "more")
+    assert task(capsys, server, "list")["bits"] == {"may_still_send": 36, "without_bound": [], "budget": 50}
+    assert main([*at, "list"]) == 0
+    assert "the budget is 50" in capsys.readouterr().out
+
+
+def test_what_is_taken_is_refused_before_anything_is_started(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    port = str(urlsplit(server.url("server")).port)
+    busy = refused(capsys, 1, "server", "--port", port, "--store", str(tmp_path / "other"))
+    assert busy.startswith(f"cannot listen on '127.0.0.1', port {port}: [Errno 98] Address already in use")
+    assert not (tmp_path / "other").exists()
+    folder = refused(capsys, 1, "server", "--port", "0", "--engine-port", "0", "--store", str(tmp_path / "log"))
+    assert f"in use by another engine (of process {server.pid('server')})" in folder
+    store = str(tmp_path / "a.db")
+    edge = refused(capsys, 1, "edge", "a", "--nats", server.url("nats"), "--port", port, "--store", store)
+    assert edge.startswith(f"cannot listen on '127.0.0.1', port {port}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["server", "--nats", "nats://h:1", "--store", "x"], "--nats uses an engine that runs already"),
+        (["server", "--bit-budget", "1.5"], "--bit-budget must be a whole number of at least 1, got 1.5"),
+        (["edge", "a b", "--nats", "nats://h:1"], "an edge's name must be 1 to 64 letters"),
+        (["task", "show", ".."], "a task's name or id is needed, got '..'"),
+    ],
+)
+def test_bad_usage_is_refused_with_exit_code_2(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert error in refused(capsys, 2, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["server", "--port", "99999"], "must be a whole number from 1 to 65535, or 0 for a free one, got '99999'"),
+        (["server", "--nats", "http://h"], "must be an address like nats://127.0.0.1:4322, got 'http://h'"),
+        (["edge", "ams"], "the following arguments are required: --nats"),
+        (["task"], "the following arguments are required: ACTION"),
+        (["task", "--server", "h:8600", "list"], "must be an address like http://127.0.0.1:8600, got 'h:8600'"),
+    ],
+)
+def test_arguments_that_cannot_be_are_one_line(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    err = capsys.readouterr().err
+    assert error in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("action", ["create", "list", "show", "stop", "delete", "watch"])
+def test_every_action_explains_itself_with_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["task", action, "--help"])
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert f"outvote task {action}" in out.partition("example")[2]
+    assert "--json" in out
+    assert "--server" in out
