@@ -11,11 +11,11 @@ OUT := out
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.sim ## watch a small fleet find the best of five variants
+demo: $(VENV)/.run ## watch a fleet of real processes find the best of five variants
 	@$(BIN)/outvote demo
 
 test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 lint: $(VENV)/.dev ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -23,31 +23,32 @@ lint: $(VENV)/.dev ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.sim ## measure speed and compare with other libraries (BENCH=--quick for a look)
+bench: $(VENV)/.dev ## measure speed and compare with other libraries (BENCH=--quick for a look)
 	$(BIN)/python benchmarks/run.py $(BENCH)
 
-paper: $(VENV)/.sim ## rerun the paper: figures, claims and report in out/paper
+paper: $(VENV)/.run ## rerun the paper: figures, claims and report in out/paper
 	@$(BIN)/outvote paper --out $(OUT)/paper
 
 docs: $(VENV)/.dev paper ## write the generated parts of the documents anew
 	@mkdir -p docs/figures
 	cp $(OUT)/paper/claims.json docs/claims.json
 	cp $(OUT)/paper/*.png docs/figures/
+	COLUMNS=120 $(BIN)/outvote demo | sed 's/ *$$//' > docs/demo.txt.part && mv docs/demo.txt.part docs/demo.txt
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(VENV)/.sim: pyproject.toml constraints.txt
+$(VENV)/.run: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "Python 3.11 or later is needed. On Debian: sudo apt-get install python3 python3-venv"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "Python's venv module is missing. Run: sudo apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once)…"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --constraint constraints.txt --editable '.[sim]'
+	@$(PIP) install --constraint constraints.txt --editable '.[sim,network,client]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.sim
-	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,dev]'
+$(VENV)/.dev: $(VENV)/.run
+	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,bench,dev]'
 	@touch $@

@@ -9,11 +9,14 @@ import itertools
 import json
 import math
 import sys
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.network import page as network_page
+from benchmarks.tables import Target, number, power, prose, table
 
 Results: TypeAlias = dict[str, Any]
 
@@ -30,24 +33,6 @@ CASES = {
     "ucb-1": "`ucb-unlimited`, Problem 1",
     "ucb-2": "`ucb-unlimited`, Problem 2",
 }
-
-
-@dataclass(frozen=True)
-class Target:
-    """A figure that was promised, and the one that was measured: None where this run did not measure it."""
-
-    what: str
-    most: float = math.inf
-    least: float = -math.inf
-    unit: str = ""
-    measured: float | None = None
-
-    def row(self) -> list[str]:
-        limit = f"at most {number(self.most)}" if self.least == -math.inf else f"at least {number(self.least)}"
-        if self.measured is None:
-            return [self.what, limit + self.unit, "not measured", "–"]
-        met = self.least <= self.measured <= self.most
-        return [self.what, limit + self.unit, number(self.measured) + self.unit, "met" if met else "**not met**"]
 
 
 def targets(results: Results) -> list[Target]:
@@ -93,6 +78,7 @@ def targets(results: Results) -> list[Target]:
             "`import outvote`" if light else "`import outvote`, which loads more than the standard library",
             most=60, unit=" ms", measured=core["import_ms"] if light else math.inf,
         ),
+        *network_page.targets(results.get("network")),
     ]  # fmt: skip
 
 
@@ -116,39 +102,6 @@ def memory_growth(fleets: Sequence[Results]) -> float | None:
     """1 where memory is linear in the number of players."""
     each = list(bytes_per_player(fleets).values())
     return each[-1] / each[0] if len(each) > 1 else None
-
-
-def number(value: float | None) -> str:
-    """Three significant digits, as people write them."""
-    if value is None:
-        return "–"
-    rounded = float(f"{value:.3g}")
-    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:g}"
-
-
-def power(value: int) -> str:
-    """10⁶ for a million."""
-    exponent = round(math.log10(value))
-    if 10**exponent != value:
-        return f"{value:,}"
-    return "10" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def prose(text: str) -> str:
-    """A paragraph, wrapped."""
-    return textwrap.fill(" ".join(text.split()), 120)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
-    """A table that reads well in a terminal too; all but the first columns, of words, are flush right."""
-    widths = [max(3, *map(len, column)) for column in zip(head, *rows, strict=True)]
-    rule = ["-" * width if i < words else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    lines = []
-    for row in (head, rule, *rows):
-        cells = zip(row, widths, strict=True)
-        padded = [cell.ljust(width) if i < words else cell.rjust(width) for i, (cell, width) in enumerate(cells)]
-        lines.append("| " + " | ".join(padded) + " |")
-    return "\n".join(lines)
 
 
 def targets_part(results: Results) -> str:
@@ -308,7 +261,11 @@ def machine_part(results: Results) -> str:
     return prose(about)
 
 
-PARTS = (targets_part, engines_part, scaling_part, fleets_part, peers_part, core_part)
+def network_part(results: Results) -> str:
+    return network_page.part(results.get("network"))
+
+
+PARTS = (targets_part, engines_part, scaling_part, fleets_part, peers_part, core_part, network_part)
 
 
 def page(results: Results) -> str:
@@ -320,9 +277,12 @@ def page(results: Results) -> str:
             machine_part(results),
             *(part(results) for part in PARTS),
             "## To measure it again\n\n"
-            "`make bench` measures everything in a few minutes and writes this page; the libraries compared with are\n"
-            "installed from PyPI into `.env-peers` on the first run. `python benchmarks/run.py --quick` takes half a\n"
-            "minute and only prints; `--no-peers` leaves the other libraries out.",
+            + prose(
+                """`make bench` measures everything in a quarter of an hour and writes this page; the libraries compared
+                with are installed from PyPI into `.env-peers` on the first run. `make bench BENCH='--only network'`
+                measures the network alone and leaves the other results as they are. `python benchmarks/run.py --quick`
+                takes two minutes and only prints; `--no-peers` leaves the other libraries out."""
+            ),
         ]
     ) + "\n"  # fmt: skip
 

@@ -36,7 +36,13 @@ def main() -> int:
         return 2
     start = time.perf_counter()
     try:
-        results = measure(quick=options.quick, with_peers=not options.no_peers)
+        if options.only == "network":
+            network = measure_network(quick=options.quick)
+            if network is None:
+                return 2
+            results = merged(network)
+        else:
+            results = measure(quick=options.quick, with_peers=not options.no_peers)
     except KeyboardInterrupt:
         say("stopped; nothing was written")
         return 130
@@ -53,6 +59,9 @@ def main() -> int:
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions; no fleet of a million")
+    parser.add_argument(
+        "--only", choices=["network"], help="measure this part; the others stay as benchmarks/results.json has them"
+    )
     parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
     parser.add_argument(
         "--out", type=Path, metavar="FILE",
@@ -72,6 +81,28 @@ def measure(*, quick: bool, with_peers: bool) -> page.Results:
     print(page.peers_part(results), end="\n\n", flush=True)
     results["core"] = tidy(core.measure(quick=quick))
     print(page.core_part(results), end="\n\n", flush=True)
+    results["network"] = measure_network(quick=quick)
+    print(page.network_part(results), end="\n\n", flush=True)
+    return results
+
+
+def measure_network(*, quick: bool) -> dict[str, Any] | None:
+    """With its own note of the machine, as it may be measured alone; None where the extra `network` is missing."""
+    try:
+        from benchmarks.network import parts
+    except ModuleNotFoundError as error:
+        say(f"network: not measured, as {error.name} is missing: install the extra `network`")
+        return None
+    about = {key: value for key, value in machine().items() if key not in ("numpy", "numba")}
+    measured = parts.measure(quick=quick)
+    return {"machine": about | {"versions": parts.versions()}, **tidy(measured)}
+
+
+def merged(network: dict[str, Any]) -> page.Results:
+    """The results that are there, with the network's measured anew."""
+    results: page.Results = json.loads(page.RESULTS.read_text(encoding="utf-8"))
+    results["network"] = network
+    print(page.network_part(results), end="\n\n", flush=True)
     return results
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.page import number, prose, table
+from benchmarks.tables import number, prose, table
 
 RESULTS = Path(__file__).with_name("ideas.json")
 

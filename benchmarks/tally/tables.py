@@ -8,7 +8,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.page import number, prose, table
+from benchmarks.tables import number, prose, table
 
 Record = dict[str, Any]
 

@@ -3,79 +3,145 @@
     from outvote.client import Client
 
     outvote = Client("http://127.0.0.1:8700")
-    with outvote.decision("shop") as decision:
+    with outvote.decision("shop", fallback="green") as decision:
         decision.reward(show_page(decision.arm))
 
-`AsyncClient` is the same for asyncio. It needs httpx: `pip install 'outvote[client]'`.
+With a `fallback` an edge that does not answer is no error: the application goes on. `AsyncClient` is the same for
+asyncio. It needs httpx: `pip install 'outvote[client]'`.
+
+A reward counts once or not at all. A request is made again only where no connection came about, so that nothing can
+have been received. Any other failure is not repeated: an edge that has taken a reward twice cannot tell.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 
-DEFAULT_EDGE = "http://127.0.0.1:8700"
-PATIENCE = 1.0
+DEFAULT_EDGE: Final = "http://127.0.0.1:8700"
+PATIENCE: Final = 1.0
 """Seconds that an edge may take: it is beside the application and answers in a fraction of a millisecond."""
+FIRST_PAUSE: Final = 0.05
+"""Seconds before a connection is tried again: doubled each time."""
+
+_log = logging.getLogger(__name__)
+_NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class EdgeError(Exception):
-    """The edge refused a request, or did not answer; `status` is its HTTP status, None if there was no answer."""
+    """The edge refused a request, or did not answer."""
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    def __init__(self, message: str, status: int | None = None, *, received: bool = True) -> None:
         super().__init__(message)
         self.status = status
+        """Its HTTP status; None if there was no answer."""
+        self.received = received
+        """False if the edge cannot have got the request."""
+
+    @property
+    def changed_nothing(self) -> bool:
+        """Whether it is certain that the request had no effect: what an edge refuses has none."""
+        return not self.received or (self.status is not None and self.status < 500)
+
+
+class AlreadyRewarded(ValueError):
+    """A decision has one reward. A second would count as that of somebody else's event: tickets are shared."""
 
 
 @dataclass(slots=True)
 class Decision:
-    """One event: what to show, and what its reward must name."""
+    """One event: what to show, and what its reward must name.
+
+    Where the reward comes with a later request, keep this object, or keep `arm` and `ticket` and make it anew:
+    `Decision("shop", arm, ticket)`. Who makes it anew must see to it that each event is rewarded once.
+    """
 
     task: str
     arm: str
-    index: int
     ticket: str
-    value: float | None = field(default=None)
+    """Empty if the edge did not decide."""
+    index: int | None = None
+    """The arm's place in the task; None if it is not known."""
+    value: float | None = None
     """The reward, once there is one."""
+    rewarded: bool = False
+    """The edge has the reward, or may have it: it is not sent again."""
+
+    @property
+    def decided(self) -> bool:
+        """False if `arm` is the fallback because no edge answered: then there is nothing to learn."""
+        return bool(self.ticket)
 
     def reward(self, value: float) -> None:
         """What the event earned, from 0 to 1; it is sent when the `with` block ends."""
-        self.value = float(value)
+        value = float(value)
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(f"a reward must be a number from 0 to 1, got {value!r}")
+        self.value = value
 
     def body(self) -> dict[str, Any]:
+        """What the edge is sent."""
         return {"arm": self.arm, "ticket": self.ticket, "reward": self.value}
 
 
 class Client:
-    """For ordinary code; may be shared by threads."""
+    """For ordinary code; may be shared by threads. Make one for each process: connections do not survive a fork."""
 
     def __init__(self, edge: str = DEFAULT_EDGE, *, timeout: float = PATIENCE) -> None:
-        self._http = httpx.Client(base_url=edge, timeout=timeout)
+        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together."""
+        self._http = httpx.Client(base_url=_checked_url(edge), timeout=timeout, trust_env=False)
+        self._timeout = timeout
+        self._notes = _Notes()
 
-    def decide(self, task: str) -> Decision:
-        """A variant for one event."""
-        return _decision(task, _checked(self._send(f"/v1/tasks/{task}/decide")))
+    def decide(self, task: str, *, fallback: str | None = None) -> Decision:
+        """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
+        try:
+            found = _decision(task, self._send(_path(task, "decide"), patient=fallback is None))
+        except EdgeError as error:
+            if fallback is None:
+                raise
+            return self._notes.fall_back(task, fallback, error)
+        self._notes.went_well(task, "decide")
+        return found
 
-    def reward(self, decision: Decision, value: float | None = None) -> None:
-        """What came of it: now, later, from another thread; once."""
-        if value is not None:
-            decision.reward(value)
-        _checked(self._send(f"/v1/tasks/{decision.task}/reward", decision.body()))
+    def reward(self, decision: Decision, value: float | None = None, *, strict: bool = True) -> bool:
+        """What came of it: now, later, from another thread; once. Returns whether the edge took it.
+
+        Nothing is sent for a decision that the edge did not make. With `strict=False` an edge that refuses or does not
+        answer is no error either: it is logged, and the answer is False.
+        """
+        if not self._notes.begin_reward(decision, value):
+            return False
+        try:
+            self._send(_path(decision.task, "reward"), decision.body(), patient=True)
+        except EdgeError as error:
+            self._notes.reward_failed(decision, error)
+            if strict:
+                raise
+            return False
+        self._notes.went_well(decision.task, "reward")
+        return True
 
     @contextmanager
-    def decision(self, task: str, *, otherwise: float | None = 0.0) -> Iterator[Decision]:
-        """A decision whose reward is sent when the block ends: `otherwise`, if none was given; none after an error."""
-        found = self.decide(task)
+    def decision(self, task: str, *, otherwise: float | None = 0.0, fallback: str | None = None) -> Iterator[Decision]:
+        """A decision whose reward is sent when the block ends: `otherwise`, if none was given; none after an error.
+
+        With a `fallback` nothing that happens to the edge is an error.
+        """
+        found = self.decide(task, fallback=fallback)
         yield found
-        if found.value is None:
-            found.value = otherwise
-        if found.value is not None:
-            self.reward(found)
+        if _is_due(found, otherwise):
+            self.reward(found, strict=fallback is None)
 
     def close(self) -> None:
         self._http.close()
@@ -88,38 +154,65 @@ class Client:
     ) -> None:
         self.close()
 
-    def _send(self, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
-        try:
-            return self._http.post(path, json=body)
-        except httpx.HTTPError as error:
-            raise _no_answer(self._http.base_url, error) from error
+    def _send(self, path: str, body: dict[str, Any] | None = None, *, patient: bool) -> httpx.Response:
+        """`patient` tries to connect until the time is over; what was sent is never sent again."""
+        until, pause = time.monotonic() + self._timeout, FIRST_PAUSE
+        while True:
+            try:
+                return _checked(self._http.post(path, json=body))
+            except httpx.HTTPError as error:
+                if not _try_again(error, patient, until - pause):
+                    raise _no_answer(self._http.base_url, error) from error
+            time.sleep(pause)
+            pause *= 2
 
 
 class AsyncClient:
     """For asyncio."""
 
     def __init__(self, edge: str = DEFAULT_EDGE, *, timeout: float = PATIENCE) -> None:
-        self._http = httpx.AsyncClient(base_url=edge, timeout=timeout)
+        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together."""
+        self._http = httpx.AsyncClient(base_url=_checked_url(edge), timeout=timeout, trust_env=False)
+        self._timeout = timeout
+        self._notes = _Notes()
 
-    async def decide(self, task: str) -> Decision:
-        """A variant for one event."""
-        return _decision(task, _checked(await self._send(f"/v1/tasks/{task}/decide")))
+    async def decide(self, task: str, *, fallback: str | None = None) -> Decision:
+        """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
+        try:
+            found = _decision(task, await self._send(_path(task, "decide"), patient=fallback is None))
+        except EdgeError as error:
+            if fallback is None:
+                raise
+            return self._notes.fall_back(task, fallback, error)
+        self._notes.went_well(task, "decide")
+        return found
 
-    async def reward(self, decision: Decision, value: float | None = None) -> None:
-        """What came of it: now or later, once."""
-        if value is not None:
-            decision.reward(value)
-        _checked(await self._send(f"/v1/tasks/{decision.task}/reward", decision.body()))
+    async def reward(self, decision: Decision, value: float | None = None, *, strict: bool = True) -> bool:
+        """What came of it: now or later, once. Returns whether the edge took it; see `Client.reward`."""
+        if not self._notes.begin_reward(decision, value):
+            return False
+        try:
+            await self._send(_path(decision.task, "reward"), decision.body(), patient=True)
+        except EdgeError as error:
+            self._notes.reward_failed(decision, error)
+            if strict:
+                raise
+            return False
+        self._notes.went_well(decision.task, "reward")
+        return True
 
     @asynccontextmanager
-    async def decision(self, task: str, *, otherwise: float | None = 0.0) -> AsyncIterator[Decision]:
-        """A decision whose reward is sent when the block ends: `otherwise`, if none was given; none after an error."""
-        found = await self.decide(task)
+    async def decision(
+        self, task: str, *, otherwise: float | None = 0.0, fallback: str | None = None
+    ) -> AsyncIterator[Decision]:
+        """A decision whose reward is sent when the block ends: `otherwise`, if none was given; none after an error.
+
+        With a `fallback` nothing that happens to the edge is an error.
+        """
+        found = await self.decide(task, fallback=fallback)
         yield found
-        if found.value is None:
-            found.value = otherwise
-        if found.value is not None:
-            await self.reward(found)
+        if _is_due(found, otherwise):
+            await self.reward(found, strict=fallback is None)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -132,16 +225,98 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _send(self, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
-        try:
-            return await self._http.post(path, json=body)
-        except httpx.HTTPError as error:
-            raise _no_answer(self._http.base_url, error) from error
+    async def _send(self, path: str, body: dict[str, Any] | None = None, *, patient: bool) -> httpx.Response:
+        """`patient` tries to connect until the time is over; what was sent is never sent again."""
+        until, pause = time.monotonic() + self._timeout, FIRST_PAUSE
+        while True:
+            try:
+                return _checked(await self._http.post(path, json=body))
+            except httpx.HTTPError as error:
+                if not _try_again(error, patient, until - pause):
+                    raise _no_answer(self._http.base_url, error) from error
+            await asyncio.sleep(pause)
+            pause *= 2
+
+
+class _Notes:
+    """What a client remembers: the troubles it has told, so that an outage is one line and not one per visitor.
+
+    No line holds an arm, a ticket, a reward, or anything that the edge has said.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: set[tuple[str, str]] = set()
+
+    def fall_back(self, task: str, fallback: str, error: EdgeError) -> Decision:
+        self._tell(task, "decide", error, "the fallback is shown")
+        return Decision(task, fallback, "")
+
+    def begin_reward(self, decision: Decision, value: float | None) -> bool:
+        """Whether to send it. From here on it counts as sent, until it is certain that it was not."""
+        if value is not None:
+            decision.reward(value)
+        if decision.value is None:
+            raise ValueError("a reward is needed: reward(decision, 1), or decision.reward(1) before")
+        if not decision.decided:
+            return False
+        with self._lock:  # two threads may hold one decision
+            if decision.rewarded:
+                raise AlreadyRewarded(f"this decision of task {decision.task!r} has been rewarded: once is all")
+            decision.rewarded = True
+        return True
+
+    def reward_failed(self, decision: Decision, error: EdgeError) -> None:
+        if error.changed_nothing:
+            decision.rewarded = False
+        self._tell(decision.task, "reward", error, "rewards are lost")
+
+    def went_well(self, task: str, what: str) -> None:
+        if self._told:
+            with self._lock:
+                self._told.discard((task, what))
+
+    def _tell(self, task: str, what: str, error: EdgeError, then: str) -> None:
+        with self._lock:
+            if (task, what) in self._told:
+                return
+            self._told.add((task, what))
+        why = "no answer" if error.status is None else f"status {error.status}"
+        _log.warning(
+            "%s at the edge for task %r failed (%s): %s. Said once until it works again", what, task, why, then
+        )
+
+
+def _checked_url(edge: str) -> str:
+    if not edge.startswith(("http://", "https://")):
+        raise ValueError(f"the edge must be an address like {DEFAULT_EDGE}, got {edge!r}")
+    return edge
+
+
+def _path(task: str, what: str) -> str:
+    return f"/v1/tasks/{quote(task, safe='')}/{what}"
+
+
+def _is_due(decision: Decision, otherwise: float | None) -> bool:
+    """Whether the end of a block sends the reward."""
+    if decision.rewarded:
+        return False
+    if decision.value is None and otherwise is not None:
+        decision.reward(otherwise)
+    return decision.value is not None
+
+
+def _try_again(error: httpx.HTTPError, patient: bool, until: float) -> bool:
+    """Only a connection that was refused: an edge that restarts is back within a second."""
+    return patient and isinstance(error, httpx.ConnectError) and time.monotonic() < until
 
 
 def _decision(task: str, answer: httpx.Response) -> Decision:
-    found = answer.json()
-    return Decision(task, found["arm"], found["index"], found["ticket"])
+    try:
+        found = answer.json()
+        return Decision(task, str(found["arm"]), str(found["ticket"]), int(found["index"]))
+    except (ValueError, LookupError, TypeError):
+        raise EdgeError(f"what answers at {answer.url} is no edge", answer.status_code) from None
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:
@@ -155,4 +330,7 @@ def _checked(answer: httpx.Response) -> httpx.Response:
 
 
 def _no_answer(edge: httpx.URL, error: httpx.HTTPError) -> EdgeError:
-    return EdgeError(f"no edge answers at {edge}: {error or type(error).__name__}; is `outvote edge` running there?")
+    return EdgeError(
+        f"no edge answers at {edge}: {error or type(error).__name__}; is `outvote edge` running there?",
+        received=not isinstance(error, _NOTHING_SENT),
+    )

@@ -1,8 +1,7 @@
-"""The command line as a whole: help, light start, the demo."""
+"""The command line as a whole: help and light start."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -60,45 +59,3 @@ def test_no_command_is_an_error_with_a_pointer_to_help(capsys: pytest.CaptureFix
         main([])
     assert stop.value.code == 2
     assert "outvote --help" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("protocol", ["tally", "dme", "edme"])
-def test_the_demo_tells_its_story(
-    protocol: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    assert main(["demo", "--edges", "4", "--protocol", protocol]) == 0
-    out = capsys.readouterr().out
-    assert out.count("is out") == 4
-    assert "green wins" in out
-    if protocol == "tally":
-        assert "“this variant: 2 of 3”" in out
-        assert "had every tally named its variant" in out
-    else:
-        assert "“I would drop this one”" in out
-        bound = {"dme": 96, "edme": 768}[protocol]  # 2·4·M·(5−1)·3
-        assert f"the paper's bound is {bound}" in out
-
-
-def test_the_demo_follows_tally_if_nothing_else_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--edges", "3"]) == 0
-    assert "simulated with tally" in capsys.readouterr().out
-
-
-def test_the_demos_json_is_one_small_object(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--edges", "4", "--protocol", "dme", "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert len(out) < 4000
-    told = json.loads(out)
-    assert told["winner"] == "green"
-    assert told["correct"] is True
-    assert [each["arm"] for each in told["eliminations"]][-1] == "minimal"
-    assert told["eliminations"][-1]["after_events"] == told["events"]
-    assert told["bits"]["up"] + told["bits"]["down"] == told["bits"]["total"] <= told["bits"]["bound"] == 96
-    assert told["messages"]["down"] == 4 * 4
-
-
-def test_the_demo_refuses_no_sites(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--edges", "0"]) == 2
-    assert capsys.readouterr().err == "outvote demo: error: players must be a whole number of at least 1, got 0\n"

@@ -43,6 +43,7 @@ def test_the_page_is_made_from_the_results(page: ModuleType, results: dict[str, 
 def test_the_results_are_those_of_a_full_run(results: dict[str, Any]) -> None:
     assert not results["quick"]
     assert results["peers"] is not None
+    assert not results["network"]["quick"]
 
 
 def test_results_name_no_machine_and_no_folder(page: ModuleType) -> None:
@@ -65,6 +66,38 @@ def test_what_was_not_measured_is_called_so(page: ModuleType, results: dict[str,
     results["peers"] = None
     assert "They were not measured in this run." in page.page(results)
     assert page.targets_part(results).count("not measured") == len(page.PEERS_WITH_A_TARGET)
+
+
+def test_a_network_that_was_not_measured_is_called_so(page: ModuleType, results: dict[str, Any]) -> None:
+    promised = len(page.network_page.targets(None))
+    for without in ({**results, "network": None}, {key: each for key, each in results.items() if key != "network"}):
+        assert "## Network\n\nIt was not measured in this run." in page.page(without)
+        assert page.targets_part(without).count("not measured") == promised
+
+
+def test_a_promise_of_the_network_that_is_missed_is_called_so(page: ModuleType, results: dict[str, Any]) -> None:
+    ours = results["network"]["http"]["against"]["bare"]["decide"]
+    ours["by_cpu"] = 0.81
+    missed = page.targets_part(results).count("**not met**")
+    ours["by_cpu"] = 0.79
+    assert page.targets_part(results).count("**not met**") == missed + 1
+
+
+def test_a_shorter_log_and_a_smaller_fleet_say_nothing_of_what_was_promised(
+    page: ModuleType, results: dict[str, Any]
+) -> None:
+    results["network"]["log"]["messages"] = 100_000
+    fleets = results["network"]["fan_out"]["fleets"]
+    results["network"]["fan_out"]["fleets"] = [fleet for fleet in fleets if fleet["edges"] == 1_000]
+    assert page.targets_part(results).count("not measured") == 2
+    assert "5,000 edges, as an edge hears it" not in page.network_part(results)
+
+
+def test_a_framework_that_is_not_installed_is_left_out(page: ModuleType, results: dict[str, Any]) -> None:
+    for key in ("full", "against"):
+        del results["network"]["http"][key]["fastapi"]
+    assert "FastAPI" not in page.network_part(results)
+    assert page.targets_part(results).count("not measured") == 2
 
 
 def test_who_was_left_out_is_named_with_the_reason(page: ModuleType, results: dict[str, Any]) -> None:

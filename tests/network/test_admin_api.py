@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from outvote.core import protocols
 from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.network import admin_api
-from outvote.network.admin_api import DatedFold, OperatedServer, description, make_app, most_bits
+from outvote.network.admin_api import OperatedServer, make_app
+from outvote.network.admin_views import DatedFold, description, most_bits
 from outvote.network.engine import Engine
 from outvote.network.link import Link
 from outvote.network.records import Coder, UpSubject, task_record
@@ -159,8 +161,19 @@ def test_a_shown_task_can_be_created_again_from_its_record(engine: Engine) -> No
 def test_unknown_paths_methods_and_tasks_are_problems_too(engine: Engine) -> None:
     async def run() -> None:
         async with operated(engine) as (_, client):
-            assert "/v1/tasks, /healthz and /metrics" in refusal(await client.get("/v2"), 404)
-            assert "PUT '/v1/tasks/shop'" in refusal(await client.put("/v1/tasks/shop"), 405)
+            for path in ("/v2", "/v1/tasks/", "/v1/tasks/shop/", "/"):
+                assert "see /openapi.json for what there is" in refusal(await client.get(path), 404)
+            for method, path, allowed in (
+                ("PUT", "/v1/tasks", "GET, HEAD, POST"),
+                ("DELETE", "/v1/tasks", "GET, HEAD, POST"),
+                ("PUT", "/v1/tasks/shop", "DELETE, GET, HEAD"),
+                ("OPTIONS", "/v1/tasks/shop", "DELETE, GET, HEAD"),
+                ("GET", "/v1/tasks/shop/stop", "POST"),
+                ("POST", "/metrics", "GET, HEAD"),
+            ):
+                refused = await client.request(method, path)
+                assert refusal(refused, 405) == f"{method} {path!r} is not possible: allowed is {allowed}"
+                assert refused.headers["allow"] == allowed
             for response in (await client.post("/v1/tasks/no/stop"), await client.delete("/v1/tasks/no")):
                 assert refusal(response, 404) == "unknown task: got 'no', there are none"
 
@@ -193,9 +206,40 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
             assert found["bits"] == bits
             assert found["refused"] == 1
             assert found["edge_count"] == 3
-            assert found["edges"][0] == {"edge": "ams", "incarnation": "life", "last_sequence": 0}
+            assert found["edges"][0] == {
+                "edge": "ams",
+                "incarnation": "life",
+                "last_sequence": 0,
+                "several_lives": False,
+                "incarnations": [{"incarnation": "life", "last_sequence": 0}],
+            }
             still = (await client.get("/v1/tasks")).json()["bits"]["may_still_send"]
             assert still == VOTES_BOUND - 10
+
+    asyncio.run(run())
+
+
+def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
+    task = Task(**VOTES)
+    fold, coder = DatedFold(), Coder(task)
+    fold.apply("outvote.down.votes-1.task", task_record(task), 1)
+    for record, (edge, life, sequence) in enumerate(
+        [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
+    ):
+        fold.apply(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record)
+    ams, fra = description(fold.tasks["votes-1"], []).edges
+    assert (ams.edge, ams.several_lives, ams.incarnation, ams.last_sequence) == ("ams", True, "bb", 0)
+    assert [(each.incarnation, each.last_sequence) for each in ams.incarnations] == [("zz", 1), ("bb", 0)]
+    assert (fra.edge, fra.several_lives, len(fra.incarnations)) == ("fra", False, 1)
+
+
+def test_a_task_is_read_as_json_whatever_its_content_type_says(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            body = json.dumps(TALLY).encode()
+            for told in ({"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {}):
+                assert (await client.post("/v1/tasks", content=body, headers=told)).status_code == 201
+                assert (await client.delete("/v1/tasks/shop")).status_code == 204
 
     asyncio.run(run())
 
@@ -280,7 +324,7 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     rng = random.Random(2)
     found = fold.tasks["shop-1"]
     sequence = 1
-    while description(found, [])["status"] == "running":
+    while description(found, []).status == "running":
         for name, player in players.items():
             arm, ticket = player.decide()
             for message in player.reward(arm, float(rng.random() < means[name][arm]), ticket=ticket):
@@ -289,7 +333,8 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
                 fold.apply(str(where), coder.up(message), sequence)
         assert sequence < 2_000
     told = description(found, fold.moments["shop-1"])
-    assert (told["status"], told["held"], told["winner"]) == ("held", True, None)
-    assert "the sites' results differ by" in told["hold_reason"]
-    low, high = told["arms"][0]["interval"]
-    assert low < told["arms"][0]["successes"] / told["arms"][0]["trials"] < high
+    assert (told.status, told.held, told.winner) == ("held", True, None)
+    assert "the sites' results differ by" in str(told.hold_reason)
+    first = msgspec.to_builtins(told.arms[0])
+    low, high = first["interval"]
+    assert low < first["successes"] / first["trials"] < high

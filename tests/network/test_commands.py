@@ -8,109 +8,18 @@ import random
 import signal
 import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from network.processes import DEADLINE, OUTVOTE, Running, Start, an_edge, gone, listens, request, until, well
 from outvote.cli.main import main
 
-DEADLINE = 30.0
-OUTVOTE = [sys.executable, "-m", "outvote.cli.main"]
 CREATE = ["create", "--name", "shop", "--arms", "red,green,blue", "--players", "ams,fra"]
 VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--arms", "4", "--players", "3"]
 MEANS = {"red": 0.2, "green": 0.9, "blue": 0.1}
-
-
-class Running:
-    """A command that runs until it is told to stop."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [*OUTVOTE, *arguments, "--json"],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # what goes wrong with it must not reach the tests
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, self.process.communicate()[1]
-        self.ready: dict[str, Any] = json.loads(line)
-
-    def url(self, name: str) -> str:
-        return str(self.ready["urls"][name])
-
-    def pid(self, name: str) -> int:
-        return int(self.ready["pids"][name])
-
-    def end(self, by: signal.Signals) -> tuple[int, str, str]:
-        """Its exit code, and what else it wrote."""
-        self.process.send_signal(by)
-        out, err = self.process.communicate(timeout=DEADLINE)
-        return self.process.returncode, out, err
-
-
-Start = Callable[..., Running]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts commands in one folder, and leaves none of them behind."""
-    started: list[Running] = []
-
-    def begin(*arguments: str) -> Running:
-        started.append(Running(tmp_path, *arguments))
-        return started[-1]
-
-    yield begin
-    for each in started:
-        if each.process.poll() is None:
-            each.end(signal.SIGKILL)
-
-
-@pytest.fixture
-def server(start: Start) -> Running:
-    return start("server", "--port", "0", "--engine-port", "0", "--store", "log")
-
-
-def an_edge(start: Start, server: Running, name: str) -> Running:
-    return start("edge", name, "--nats", server.url("nats"), "--port", "0")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must come."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not asked for yet does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def listens(url: str) -> bool:
-    parts = urlsplit(url)
-    with socket.socket() as client:
-        return client.connect_ex((parts.hostname or "", parts.port or 0)) == 0
-
-
-def request(url: str, body: dict[str, Any] | None = None, *, method: str | None = None) -> dict[str, Any]:
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data=data, method=method), timeout=DEADLINE) as response:
-        return dict(json.loads(response.read() or b"{}"))
 
 
 def task(capsys: pytest.CaptureFixture[str], server: Running, *arguments: str) -> dict[str, Any]:
@@ -201,11 +110,11 @@ def test_a_server_that_is_told_to_stop_leaves_no_process_and_no_port_behind(
     server: Running, start: Start, by: signal.Signals, code: int
 ) -> None:
     edge = an_edge(start, server, "ams")
-    assert alive(server.pid("engine"))
+    assert not gone(server.pid("engine"))
     ended, out, err = server.end(by)
     assert (ended, out) == (code, "")
     assert err == ("outvote server: interrupted, everything was stopped in order\n" if code else "")
-    assert not alive(server.pid("engine"))
+    assert gone(server.pid("engine"))
     assert not listens(server.url("server"))
     assert not listens(server.url("nats"))
     ended, out, err = edge.end(by)  # its engine has gone before it
@@ -219,7 +128,7 @@ def test_a_server_that_is_killed_takes_its_engine_with_it_and_the_next_one_goes_
 ) -> None:
     made = task(capsys, server, *CREATE)
     server.end(signal.SIGKILL)
-    until(lambda: not alive(server.pid("engine")))
+    until(lambda: gone(server.pid("engine")))
     again = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
     assert again.ready["tasks"] == 1
     assert task(capsys, again, "show", "shop")["id"] == made["id"]
@@ -227,22 +136,14 @@ def test_a_server_that_is_killed_takes_its_engine_with_it_and_the_next_one_goes_
     assert second.ready["pids"]["engine"] is None
     assert task(capsys, second, "show", "shop")["id"] == made["id"]
     assert second.end(signal.SIGTERM)[0] == 0
-    assert alive(again.pid("engine"))
+    assert not gone(again.pid("engine"))
 
 
 def test_an_engine_that_is_killed_is_started_again(server: Running) -> None:
     os.kill(server.pid("engine"), signal.SIGKILL)
-
-    def well() -> bool:
-        try:
-            return bool(request(server.url("server") + "/healthz")["status"] == "ok")
-        except urllib.error.HTTPError as error:
-            error.close()
-            return False
-
-    until(lambda: not alive(server.pid("engine")))
+    until(lambda: gone(server.pid("engine")))
     until(lambda: listens(server.url("nats")))
-    until(well)
+    until(lambda: well(server))
     code, _, err = server.end(signal.SIGTERM)
     assert code == 0
     assert err == "outvote server: the engine ended with exit code -9 and was started again\n"

@@ -227,7 +227,7 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             await again.connect(engine.url)
             assert await again.catch_up()
             await again.send()
-            assert again.tasks["shop"].stored == 2
+            assert not again.tasks["shop"].unsent
             for _ in range(6):
                 arm, ticket = again.decide("shop")
                 again.reward("shop", arm, 1.0, ticket)
@@ -449,3 +449,24 @@ def test_a_server_whose_log_was_replaced_says_so_and_ends(engine: Engine, tmp_pa
                 await asyncio.wait_for(server.watch(), DEADLINE)
 
     asyncio.run(run())
+
+
+def test_a_name_is_free_again_after_the_log_was_lost(tmp_path: Path) -> None:
+    """The old task is in no log, so nobody will ever say that it was deleted."""
+    now = [0.0]
+    with EdgeStore(tmp_path / "ams.db") as store:
+        edge = Edge("ams", store, clock=lambda: now[0])
+        edge.hear("outvote.live.shop-1.task", task_record(task("tally")))
+        answer = {
+            "tasks": {"shop-2": {"record": task("tally").to_json(), "stopped": False, "highest": -1, "count": 0}},
+            "deleted": [],
+            "more": False,
+        }
+        for seconds in (0.0, 14.0):  # the server may only lag behind
+            now[0] = seconds
+            edge.caught_up(answer)
+            assert edge.tasks["shop"].task_id == "shop-1"
+        now[0] = 15.0
+        edge.caught_up(answer)
+        assert edge.tasks["shop"].task_id == "shop-2"
+        assert set(store.tasks()) == {"shop-2"}

@@ -196,7 +196,9 @@ def test_catching_up_tells_all_that_an_edge_must_know() -> None:
     assert known["eliminations"] == [proposal.payload.hex()]
     assert (known["highest"], known["stopped"]) == (1, False)
     assert fold.catch_up("ams", "another life", {})["tasks"]["shop-1"]["highest"] == -1
-    assert fold.catch_up("ams", "life", {"shop-1": 1})["tasks"] == {"shop-1": {"stopped": False, "highest": 1}}
+    assert fold.catch_up("ams", "life", {"shop-1": 1})["tasks"] == {
+        "shop-1": {"stopped": False, "highest": 1, "count": 2}
+    }
 
 
 def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:

@@ -111,7 +111,7 @@ def test_one_figure_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "claims.json" not in written
     assert not any("figure-2" in name for name in written)
     assert {"tally-figure-6a.png", "tally-figure-6b-tally.csv"} <= written
-    assert "report.html" in capsys.readouterr().out
+    assert "report.html" in capsys.readouterr().out.replace("\n", "")  # a long path is broken where the line ends
 
 
 def test_tally_can_be_left_out(tmp_path: Path) -> None:

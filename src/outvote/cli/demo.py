@@ -1,100 +1,65 @@
-"""`outvote demo`: a small fleet finds the best of five variants, told as a story."""
+"""`outvote demo`: a fleet of real processes finds the best variant while you look on."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from outvote.cli import serving
 from outvote.cli.options import add_json, check_writable, number, write_json
 
-if TYPE_CHECKING:
-    from outvote.demo.story import Story
-
 EXAMPLE = """\
-example:
-  outvote demo --edges 8 --seed 3
+examples:
+  outvote demo
+  outvote demo --protocol dme --chaos
+  outvote demo --edges 20 --arms 10 --json
 """
 
 
 def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser(
         "demo",
-        help="watch a small fleet find the best of five variants",
-        description="A dozen sites find the best of five variants together. Simulated: everything passes in memory.",
+        help="watch a fleet of real processes find the best variant",
+        description="Start an engine, a server and some edges on this machine, let synthetic users call the edges over "
+        "HTTP, and tell what happened and what crossed the network. It takes some seconds, and leaves nothing behind.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--protocol", default="tally", choices=("tally", "dme", "edme"), help="the protocol they follow (tally)"
     )
-    parser.add_argument("--edges", type=number, default=12, help="how many sites (12)")
-    parser.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
+    parser.add_argument("--edges", type=number, default=8, help="how many sites, each a process (8)")
+    parser.add_argument("--arms", type=number, help="how many variants (5; votes: 4)")
+    parser.add_argument("--rate", type=number, help="events in a second, over all sites (tally: 120; votes: 3000)")
+    parser.add_argument(
+        "--chaos", action="store_true", help="kill and restart edges, the server and the engine while it runs"
+    )
+    parser.add_argument("--seed", type=number, default=0, help="seed of the users and of the chaos (0)")
     add_json(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, when_interrupted="everything was stopped, and nothing is left behind")
 
 
 def run(args: argparse.Namespace) -> int:
-    from outvote.cli.progress import trials_bar
-    from outvote.demo import story
+    from outvote.cli import demo_view
+    from outvote.demo import setting, story
+    from outvote.demo.fleet import FleetError
 
     check_writable(args.json, "the JSON file")
-    with trials_bar(f"{args.edges} sites are serving", 1) as advance:
-        told = story.tell(protocol=args.protocol, edges=args.edges, seed=args.seed, progress=advance)
+    chosen = setting.choose(protocol=args.protocol, edges=args.edges, arms=args.arms, rate=args.rate, seed=args.seed)
+    told: list[story.Story] = []
+
+    async def work() -> None:
+        with demo_view.live(quiet=args.json == "-") as look:
+            told.append(await story.tell(chosen, chaos=args.chaos, look=look))
+
+    try:
+        serving.until_told(work())
+    except (FleetError, story.NoWinner) as error:
+        raise serving.Failed(str(error)) from None
+    if not told:  # SIGTERM
+        return 1
     if args.json:
-        write_json(told.to_json(), args.json)
+        write_json(told[0].to_json(), args.json)
     if args.json != "-":
-        show(told)
-    return 0 if told.winner is not None else 1
-
-
-SAYS = {
-    "tally": "“this variant: 2 of 3”",
-    "dme": "“I would drop this one”",
-    "edme": "“I would drop this one”",
-}
-"""What a site sends, in words."""
-
-
-def show(told: Story) -> None:
-    """The story for people."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    result = told.result
-    console.print(
-        f"[bold]{result.players} sites, {len(result.arms)} variants.[/bold] Each site serves its own users and keeps "
-        f"what they do to itself.\nWhen it has learnt enough it sends a few bits: {SAYS[result.protocol]}.\n"
-    )
-    left = len(result.arms)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("after events", justify="right")
-    table.add_column("what the fleet decided")
-    table.add_column("left")
-    for each in told.eliminations:
-        left -= 1
-        table.add_row(f"{each.after_events:,}", f"[red]✗[/red] {each.arm} is out", "■" * left)
-    if told.winner is not None:
-        table.add_row(f"{told.events:,}", f"[green]✓ {told.winner} wins[/green]", "")
-    console.print(table)
-    if told.winner is None:
-        console.print(f"\nNo winner within {told.events:,} events.")
-    best = max(result.means)
-    truth = ", ".join(
-        f"[bold]{arm} {mean:.0%}[/bold]" if mean == best else f"{arm} {mean:.0%}"
-        for arm, mean in zip(result.arms, result.means, strict=True)
-    )
-    bits = result.bits
-    console.print(f"\nWhat nobody knew: the true success rates are {truth}.")
-    upward = "tallies" if result.protocol == "tally" else "votes"
-    beside = (
-        f"{bits.with_arm:,.0f} had every tally named its variant"
-        if result.protocol == "tally"
-        else f"the paper's bound is {bits.bound:,}"
-    )
-    console.print(
-        f"What crossed the network: {result.messages.up:,.0f} {upward} up and {result.messages.down:,.0f} notices "
-        f"down, {bits.up:,.0f} + {bits.down:,.0f} = {bits.total:,.0f} bits; {beside}."
-    )
-    console.print(f"What stayed at the sites: all {told.events:,} events.")
-    console.print(f"[dim]simulated with {result.protocol}, seed {result.seed}, in {result.seconds:.1f} s[/dim]")
+        demo_view.show(told[0])
+    return 0

@@ -57,6 +57,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import uvloop
+
     from outvote.network.engine import DEFAULT_PORT, Engine, EngineError
     from outvote.network.follower import LogReplaced
     from outvote.network.http_server import ListenError, listen
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         engine = Engine(Path(args.store or DEFAULT_STORE), port=port)
     try:
         with listen(args.host, args.port) as listening:  # taken before anything else is started
-            return serving.until_told(work(args, engine, listening))
+            return serving.until_told(work(args, engine, listening), loop=uvloop.new_event_loop)
     except (EngineError, LinkError, ListenError, LogReplaced) as error:
         raise serving.Failed(str(error)) from None
 

@@ -1,6 +1,6 @@
 """What commands share that run until they are told to stop: addresses, signals, and the line that says they are ready.
 
-Ctrl-C and SIGTERM end them in order: the first with exit code 130, the second with 0.
+Ctrl-C and SIGTERM end them in order: the first with exit code 130, the second with 0; so does a closed terminal.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ def until_told(work: Coroutine[Any, Any, None], *, loop: Callable[[], asyncio.Ab
             if len(told) == 1:  # once is enough: what follows is in order, and has deadlines
                 working.cancel()
 
-        for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, end, each)
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup
+                asyncio.get_running_loop().add_signal_handler(each, end, each)
         with contextlib.suppress(asyncio.CancelledError):
             await working
 

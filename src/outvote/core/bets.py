@@ -40,9 +40,9 @@ class Bets:
 
 def wealth(log_weights: Sequence[float], suspect: Sequence[float], rival: Sequence[float]) -> float:
     """ln Σ weight·payment, from the sums of the contributions of both arms."""
-    values = list(map(sum, zip(log_weights, suspect, rival, strict=True)))
+    values = [weight + one + other for weight, one, other in zip(log_weights, suspect, rival, strict=True)]
     top = max(values)
-    return top + math.log(sum([math.exp(value - top) for value in values]))
+    return top + math.log(sum(map(math.exp, [value - top for value in values])))
 
 
 def means_bet_on(epsilon: float) -> list[tuple[float, float, float]]:

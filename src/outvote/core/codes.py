@@ -86,6 +86,11 @@ class Codebook:
         self._arms = PrefixCode(words)
         self._instances = PrefixCode(binary_code(max(1, len(task.instances))))
         self._sizes = {fixed_width(size + 1): size for size in task.tally_sizes}
+        self._counts = {
+            f"{successes:0{width}b}": (successes, size)
+            for width, size in self._sizes.items()
+            for successes in range(size + 1)
+        }
         """By the bits of a tally's count: each size has a width of its own, so that the length of a tally tells it."""
         self._cycle = Cycle(task) if task.code == "implied" else None
 
@@ -128,11 +133,11 @@ class Codebook:
     def decode_tally(self, bits: str, *, player: PlayerId, sequence: int) -> Tally:
         """The inverse of `encode` for a tally; the envelope says who sent it, and from which place of its cycle."""
         arm, at = (self._cycle.arm(player, sequence), 0) if self._cycle else self._arms.decode(bits, 0)
-        size = self._sizes.get(len(bits) - at)
-        if size is None or set(bits) - {"0", "1"} or int(bits[at:], 2) > size:
+        count = self._counts.get(bits[at:])
+        if count is None:
             allowed = ", ".join(f"{width} for at most {each}" for width, each in self._sizes.items())
             raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {bits[at:]!r}")
-        return Tally(arm, int(bits[at:], 2), size, sequence)
+        return Tally(arm, *count, sequence)
 
     def encode_survivors(self, announced: Sequence[int], message: Elimination) -> str:
         """Who of the arms last announced is left: one bit each, or if one is left its place among them."""
@@ -202,3 +207,9 @@ def unpack(data: bytes) -> str:
     if not data or data[-1] == 0:
         raise MalformedMessage(f"a payload must end with the end mark in its last byte, got {data.hex() or 'no bytes'}")
     return f"{int.from_bytes(data, 'big'):0{8 * len(data)}b}".rstrip("0")[:-1]
+
+
+def packed_bits(data: bytes) -> int:
+    """How many bits `pack` was given."""
+    number = int.from_bytes(data, "big")
+    return 8 * len(data) - (number & -number).bit_length()

@@ -17,6 +17,7 @@ class Cycle:
         self.order = sorted(range(len(task.arms)), key=lambda arm: _digest(f"{task.fingerprint()}/{arm}"))
         """The arms as shuffled."""
         self._names = {name: index for index, name in enumerate(task.player_names)}
+        self._starts: dict[PlayerId, int] = {}
 
     def start(self, player: PlayerId) -> int:
         """Where a player begins: declared players one after another, others by their name."""
@@ -27,7 +28,10 @@ class Cycle:
 
     def arm(self, player: PlayerId, sequence: int) -> int:
         """The arm at a place of a player's cycle; places go on counting round after round."""
-        return self.order[(self.start(player) + sequence) % len(self.order)]
+        start = self._starts.get(player)
+        if start is None:
+            start = self._starts[player] = self.start(player)
+        return self.order[(start + sequence) % len(self.order)]
 
 
 def _digest(text: str) -> int:

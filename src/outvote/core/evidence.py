@@ -169,6 +169,8 @@ class Evidence:
 
     def _drop_the_refuted(self) -> None:
         """The strongest evidence first, so that if all are refuted the least refuted stays."""
+        if max([self.accounts[arm].log_wealth for arm in self.contenders]) < self._threshold:
+            return  # as in nearly all rounds
         for arm in sorted(self.contenders, key=lambda arm: (-self.accounts[arm].log_wealth, arm)):
             if self.accounts[arm].log_wealth >= self._threshold and len(self.contenders) > 1:
                 self.contenders.remove(arm)

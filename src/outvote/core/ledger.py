@@ -59,9 +59,10 @@ class Ledger:
     def total_bits(self) -> int:
         return self.up_bits + self.down_bits
 
-    def send_up(self, player: PlayerId, message: UpMessage) -> None:
-        """`player` sends a message to the server."""
-        bits = self._codebook.bits(message)
+    def send_up(self, player: PlayerId, message: UpMessage, bits: int | None = None) -> None:
+        """`player` sends a message to the server; `bits` is its price where it is known."""
+        if bits is None:
+            bits = self._codebook.bits(message)
         self.up_messages += 1
         self.up_bits += bits
         if isinstance(message, Tally):

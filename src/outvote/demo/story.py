@@ -1,78 +1,216 @@
-"""The demo's fleet: a dozen sites choose a button together. Simulated: every event and message passes in memory."""
+"""The demo from its first process to its last: what happened, in order, and what crossed the network."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from outvote.simulation import Result, simulate
+from outvote.core.errors import OutvoteError
+from outvote.core.ledger import tally_bits_bound
+from outvote.demo.chaos import Chaos, Trouble
+from outvote.demo.fleet import Fleet
+from outvote.demo.setting import TASK, Setting
+from outvote.demo.users import Browser, Users
 
-ARMS = ("classic", "bold", "green", "minimal", "seasonal")
-MEANS = (0.35, 0.2, 0.62, 0.48, 0.1)
-EPSILON = {"dme": 0.4, "edme": 0.4, "tally": 0.0}
-DELTA = 0.05
-EVENTS = {"dme": 600_000, "edme": 600_000, "tally": 60_000}
-"""Enough for any fleet of the demo's sizes to finish."""
+LOOK_EVERY = 0.1
+"""Seconds between two looks at the server and the edges."""
+LEAST_PATIENCE = 60.0
+"""Seconds in which a winner is expected; longer where a setting needs many events."""
+
+_WIRE = re.compile(rb"^outvote_edge_wire_bytes_total (\d+)", re.MULTILINE)
+
+
+class NoWinner(OutvoteError):
+    """The time was up."""
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """An arm fell."""
+    """An arm fell, after so many events in the whole fleet."""
 
     arm: str
     after_events: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Story:
-    """What happened, in order."""
+    """What happened so far."""
 
-    result: Result
-    eliminations: list[Elimination]
-    winner: str | None
-    events: int
+    setting: Setting
+    phase: str = "starting"
+    eliminations: list[Elimination] = field(default_factory=list)
+    winner: str | None = None
+    events: int = 0
+    """Until the winner was known."""
+    kept: int = 0
+    """Messages in the stores of the edges."""
+    messages: dict[str, int] = field(default_factory=lambda: {"up": 0, "down": 0})
+    bits: dict[str, int] = field(default_factory=lambda: {"up": 0, "down": 0, "total": 0})
+    shown: dict[str, Any] = field(default_factory=dict)
+    """The task as the server last described it."""
+    edges: dict[str, bool] = field(default_factory=dict)
+    """Who answers."""
+    wire: dict[str, int] = field(default_factory=dict)
+    """Bytes on the wire, by edge."""
+    troubles: list[Trouble] = field(default_factory=list)
+    seconds: float = 0.0
+    """From the first event to the winner at every edge."""
+
+    @property
+    def wire_bytes(self) -> int:
+        return sum(self.wire.values())
+
+    @property
+    def bound(self) -> int:
+        """The most bits that these events can cost, or of votes any number of events."""
+        told = self.shown.get("bits", {}).get("bound")
+        return tally_bits_bound(self.setting.task, self.events) if told is None else int(told)
 
     def to_json(self) -> dict[str, Any]:
-        bits = self.result.bits
+        task = self.setting.task
         return {
-            "protocol": self.result.protocol,
-            "edges": self.result.players,
-            "arms": self.result.arms,
-            "means": self.result.means,
+            "protocol": task.protocol,
+            "edges": task.players,
+            "arms": list(task.arms),
+            "means": list(self.setting.means),
             "winner": self.winner,
-            "correct": self.result.correct == 1,
+            "correct": self.winner == self.setting.best,
             "events": self.events,
             "eliminations": [{"arm": each.arm, "after_events": each.after_events} for each in self.eliminations],
-            "messages": {"up": self.result.messages.up, "down": self.result.messages.down},
-            "bits": {"up": bits.up, "down": bits.down, "total": bits.total, "bound": bits.bound},
-            "wire_bytes": None,
-            "simulated": True,
-            "seed": self.result.seed,
-            "seconds": self.result.seconds,
+            "messages": self.messages,
+            "bits": {**self.bits, "bound": self.bound},
+            "wire_bytes": self.wire_bytes,
+            **({"killed": [each.who for each in self.troubles]} if self.troubles else {}),
+            "seed": self.setting.seed,
+            "seconds": round(self.seconds, 3),
         }
 
 
-def tell(*, protocol: str, edges: int, seed: int, progress: Callable[[float], None]) -> Story:
-    """Run one simulated fleet to its end."""
-    result = simulate(
-        protocol=protocol,
-        arms=ARMS,
-        means=MEANS,
-        players=edges,
-        epsilon=EPSILON[protocol],
-        delta=DELTA,
-        horizon=EVENTS[protocol],
-        engine="step",  # the very objects that a real site runs
-        trials=1,
-        seed=seed,
-        progress=progress,
-    )
-    fallen = sorted((int(each.mean), result.arms[each.arm]) for each in result.eliminations if each.mean is not None)
-    standing = set(result.arms) - {arm for _, arm in fallen}
-    return Story(
-        result=result,
-        eliminations=[Elimination(arm, draw) for draw, arm in fallen],
-        winner=standing.pop() if len(standing) == 1 else None,
-        events=result.horizon if result.finished.mean is None else int(result.finished.mean),
-    )
+async def tell(setting: Setting, *, chaos: bool, look: Callable[[Story], None]) -> Story:
+    """Run a fleet until every edge serves the winner; `look` is shown the story as it goes on."""
+    with tempfile.TemporaryDirectory(prefix="outvote-demo-", ignore_cleanup_errors=True) as folder:
+        fleet = Fleet(Path(folder), setting.task.player_names)
+        try:
+            story = Story(setting)
+            look(story)
+            await fleet.start()
+            await _Teller(fleet, story, look).tell(chaos=chaos)
+        finally:
+            fleet.stop()
+    return story
+
+
+class _Teller:
+    """Follows one fleet."""
+
+    def __init__(self, fleet: Fleet, story: Story, look: Callable[[Story], None]) -> None:
+        self._fleet = fleet
+        self._story = story
+        self._look = look
+        edges = {name: edge.url("edge") for name, edge in fleet.edges.items()}
+        self._users = Users(story.setting, edges)
+        self._server = Browser(fleet.server.url("server"))
+        self._edges = {name: Browser(url) for name, url in edges.items()}
+        self._past_wire = dict.fromkeys(edges, 0)
+        self._last_wire = dict.fromkeys(edges, 0)
+
+    async def tell(self, *, chaos: bool) -> None:
+        story = self._story
+        await self._create()
+        trouble = Chaos(self._fleet, lambda: self._users.events, story.setting.seed)
+        story.troubles = trouble.troubles
+        story.phase = "running"
+        start = time.monotonic()
+        works = [
+            self._users.live(),
+            self._follow(start, trouble if chaos else None),
+            *([trouble.reign()] if chaos else []),
+        ]
+        doing = [asyncio.create_task(work) for work in works]
+        try:
+            done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in doing:
+                each.cancel()
+            await asyncio.gather(*doing, return_exceptions=True)
+            for browser in (self._server, *self._edges.values()):
+                browser.close()
+        story.phase = "done"
+        self._look(story)
+
+    async def _create(self) -> None:
+        status, body = await self._server.send("POST", "/v1/tasks", self._story.setting.task.to_json())
+        if status != 201:
+            raise OutvoteError(f"the server refused the demo's task: {body.decode(errors='replace')}")
+
+    async def _follow(self, start: float, trouble: Chaos | None) -> None:
+        """Until every edge serves the winner and every message was counted; with chaos, everything was killed once."""
+        story = self._story
+        patience = max(LEAST_PATIENCE, 5 * story.setting.events / story.setting.rate)
+        while True:
+            with suppress(OSError):  # the server is away
+                self._note(json.loads(await self._server.get(f"/v1/tasks/{TASK}")))
+            agreed = await self._look_at_edges()
+            if story.winner is None:
+                story.events = self._users.events
+                story.seconds = time.monotonic() - start
+            self._look(story)
+            if story.winner is not None and agreed and (trouble is None or trouble.everything_was_killed):
+                return
+            if time.monotonic() - start > patience:
+                raise NoWinner(f"no winner within {patience:.0f} s and {self._users.events:,} events; try fewer --arms")
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _note(self, shown: dict[str, Any]) -> None:
+        """The task as the server describes it: what is new in it happened just now."""
+        story = self._story
+        story.shown = shown
+        known = {each.arm for each in story.eliminations}
+        fallen = sorted(
+            (arm["eliminated"]["number"], arm["arm"])
+            for arm in shown["arms"]
+            if arm["eliminated"] and arm["arm"] not in known
+        )
+        story.eliminations += [Elimination(arm, self._users.events) for _, arm in fallen]
+        story.messages = dict(shown["messages"])
+        story.bits = {kind: shown["bits"][kind] for kind in ("up", "down", "total")}
+        if story.winner is None and shown["winner"] is not None:
+            story.winner = shown["winner"]
+            story.events = self._users.events
+
+    async def _look_at_edges(self) -> bool:
+        """Whether all answer and serve the winner, and the log has each of their messages, once."""
+        kept = [await self._look_at(name, browser) for name, browser in self._edges.items()]
+        if any(each is None for each in kept):
+            return False
+        self._story.kept = sum(each for each in kept if each is not None)
+        return self._story.kept == self._story.messages["up"] and self._story.shown["refused"] == 0
+
+    async def _look_at(self, name: str, browser: Browser) -> int | None:
+        """How many messages an edge has stored; None if it is away, or does not serve the winner yet."""
+        try:
+            found = _WIRE.search(await browser.get("/metrics"))
+            self._count_wire(name, int(found[1]) if found else 0)
+            task = json.loads(await browser.get(f"/v1/tasks/{TASK}"))
+        except OSError:
+            self._story.edges[name] = False
+            return None
+        self._story.edges[name] = True
+        done = self._story.winner is not None and task["winner"] == self._story.winner
+        return int(task["messages_kept"]) if done else None
+
+    def _count_wire(self, name: str, now: int) -> None:
+        if now < self._last_wire[name]:  # another life of the process
+            self._past_wire[name] += self._last_wire[name]
+        self._last_wire[name] = now
+        self._story.wire[name] = self._past_wire[name] + now

@@ -20,7 +20,7 @@ from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.events import check_arm, check_reward
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
-from outvote.network.edge_store import EdgeStore, Save
+from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.link import Link
 from outvote.network.records import Coder, DownSubject, UpSubject, check_name, parse
 
@@ -30,6 +30,8 @@ CATCH_UP_EVERY = 30.0
 """Seconds after which an edge asks again what it may have missed; also its sign of life."""
 NO_TICKET = 0
 """What a decision of a stopped task carries: nothing is learnt from its reward."""
+LAG = 15.0
+"""Seconds after which no server lags behind: what it says of a name is so, even if a log was lost."""
 ALL = 1 << 30
 """More eliminations than a task can have: of this one nothing need be told."""
 
@@ -48,14 +50,16 @@ class HostedTask:
         self.task = task
         self.player = player
         self.coder = Coder(task)
+        self.indices = {name: index for index, name in enumerate(task.arms)}
         self.eliminations = 0
         """How many of the task's eliminations were applied: they come numbered, and in order."""
         self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
         self.stopped = False
         self.new: list[UpMessage] = []
         """Produced since the last save: not yet to be sent."""
-        self.stored = -1
-        """The last sequence that the log is known to hold."""
+        self.unsent: set[int] = set()
+        """Messages in the store that the log is not known to hold. Not all after some number: a tally has the place at
+        which it began, and may be complete after a later one was sent."""
         self.windows: list[tuple[float, int]] = []
         """When which ticket's reward window passes."""
         self.dirty = False
@@ -93,6 +97,8 @@ class Edge:
         self._rng = rng
         self._not_ours: set[str] = set()
         """Tasks of others, so that they are not asked for again."""
+        self._conflicts: dict[tuple[str, str], float] = {}
+        """Since when a task of this edge and one of the fleet have the same name."""
         self._running: list[asyncio.Task[None]] = []
         for task_id, record in store.tasks().items():
             self._host(task_id, Task.from_json(json.loads(record)))
@@ -101,7 +107,9 @@ class Edge:
 
     def decide(self, name: str) -> tuple[int, int]:
         """An arm for one event, and the ticket that its reward must name."""
-        task = self._find(name)
+        return self.decide_in(self._find(name))
+
+    def decide_in(self, task: HostedTask) -> tuple[int, int]:
         if task.stopped:
             return task.served_when_stopped, NO_TICKET
         answer = task.player.decide()
@@ -112,12 +120,16 @@ class Edge:
 
     def reward(self, name: str, arm: int, reward: float, ticket: int | None = None) -> None:
         """What an event earned; a stopped task learns nothing from it."""
-        task = self._find(name)
+        self.reward_in(self._find(name), arm, reward, ticket)
+
+    def reward_in(self, task: HostedTask, arm: int, reward: float, ticket: int | None) -> None:
         if task.stopped:
             check_arm(arm, len(task.task.arms))
             check_reward(reward)
             return
-        task.new += task.player.reward(arm, reward, ticket=ticket)
+        messages = task.player.reward(arm, reward, ticket=ticket)
+        if messages:
+            task.new += messages
         task.dirty = True
 
     # ---- what the network brings
@@ -162,7 +174,7 @@ class Edge:
             self._note_windows(hosted)
             if known["stopped"]:
                 self._stop(hosted)
-            hosted.stored = known["highest"]
+            self._compare(hosted, known["highest"], known["count"])
 
     # ---- timer ticks
 
@@ -181,19 +193,21 @@ class Edge:
                 for task in changed
             )
             for task in changed:
+                task.unsent.update(each.sequence for each in task.new)
                 task.new = []
                 task.dirty = False
 
     async def send(self) -> None:
-        """Everything that the log lacks, in order; returns when all of it is stored."""
+        """Everything that the log lacks, in order of sequence; returns when all of it is stored."""
         assert self.link is not None
         for task in list(self.tasks.values()):
-            if task.stopped:
+            if task.stopped or not task.unsent:
                 continue
-            for sequence, payload in self.store.messages(task.task_id, after=task.stored):
-                where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
-                await self.link.store(str(where), payload)
-                task.stored = max(task.stored, sequence)
+            for sequence, payload in self.store.messages(task.task_id, after=min(task.unsent) - 1):
+                if sequence in task.unsent and not task.stopped:  # which may change at every turn
+                    where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
+                    await self.link.store(str(where), payload)
+                    task.unsent.discard(sequence)
 
     async def catch_up(self) -> bool:
         """Ask what was missed; False if nobody answered."""
@@ -211,6 +225,8 @@ class Edge:
                 self.caught_up(answer)
                 if not answer["more"]:
                     return True
+            except StoreFailed:
+                raise  # the disk's fault, not the answer's: the edge ends, and says why
             except (OutvoteError, ValueError, LookupError, TypeError, AttributeError) as error:
                 _log.error("the answer of a server cannot be understood (%s): is it of another version?", error)
                 return True  # the same question would have the same answer: at the next turn of the clock
@@ -257,6 +273,7 @@ class Edge:
                 self.link.reconnected.clear()
                 due = loop.time() + (CATCH_UP_EVERY if await self.catch_up() else TICK)
             await self.send()
+            _ = self.link.wire_bytes  # looked at while the connection is there: it goes with it
             await asyncio.sleep(TICK * (0.5 + random.random()))
 
     async def _hear(self, subject: str, payload: bytes, sequence: int) -> None:
@@ -280,9 +297,14 @@ class Edge:
         if task.player_names and self.name not in task.player_names:
             self._not_ours.add(task_id)
             return None
-        if task.name in self.tasks:  # that one was deleted, or this one came second: a server knows
-            self.missed.set()
-            return None
+        there = self.tasks.get(task.name)
+        if there is not None:  # that one was deleted, or this one came second: a server knows, at least after a while
+            since = self._conflicts.setdefault((there.task_id, task_id), self._clock())
+            if self._clock() - since < LAG:
+                self.missed.set()
+                return None
+            _log.warning("task %s is in no log any more: its name was given to %s", there.task_id, task_id)
+            self._leave(there)
         self.store.put_task(task_id, json.dumps(record))
         return self._host(task_id, task)
 
@@ -304,10 +326,27 @@ class Edge:
             hosted.eliminations, hosted.announced = state["eliminations"], tuple(state["announced"])
             hosted.stopped = state["stopped"]
             self._note_windows(hosted)
+        hosted.unsent = {sequence for sequence, _ in self.store.messages(task_id)}
         self.tasks[task.name] = hosted
         return hosted
 
+    def _compare(self, hosted: HostedTask, highest: int, count: int) -> None:
+        """What the log lacks: of this store it holds so many messages, and none after the highest.
+
+        If they are as many as are kept up to there, they are the same ones. If they are fewer than were stored, some
+        were lost with an engine: all are sent again, since to send again does no harm.
+        """
+        kept = {sequence for sequence, _ in self.store.messages(hosted.task_id)}
+        before = {sequence for sequence in kept if sequence <= highest}
+        if count >= len(before):
+            hosted.unsent -= before
+        elif count < len(before - hosted.unsent):
+            hosted.unsent |= before
+        hosted.unsent |= kept - before
+
     def _leave(self, hosted: HostedTask) -> None:
+        self._conflicts = {pair: since for pair, since in self._conflicts.items() if hosted.task_id not in pair}
+        hosted.unsent.clear()
         self.store.drop_task(hosted.task_id)
         del self.tasks[hosted.task.name]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outvote.core import protocols
+from outvote.core.codes import packed_bits
 from outvote.core.errors import MalformedMessage, OutvoteError
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination
@@ -39,6 +40,8 @@ class FoldedTask:
         self.task = task
         self.coder = Coder(task)
         self.server = protocols.server(task)
+        self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
+        """The arms that remain according to the log."""
         self.ledger = Ledger(task)
         self.eliminations: list[Elimination] = []
         """As stored: these have happened."""
@@ -48,13 +51,9 @@ class FoldedTask:
         self.refused = 0
         """Upward records that are no message of this task: each is a fault or an attack."""
         self.highest: dict[tuple[str, str], int] = {}
-        """By edge and incarnation: the last sequence in the log. Edges send in order, so all before it are there."""
-
-    @property
-    def announced(self) -> tuple[int, ...]:
-        """The arms that remain according to the log."""
-        gone = {arm for elimination in self.eliminations for arm in elimination.arms}
-        return tuple(arm for arm in range(len(self.task.arms)) if arm not in gone)
+        """By edge and incarnation: the highest sequence in the log. It need not be the last: tallies may overtake."""
+        self.counts: dict[tuple[str, str], int] = {}
+        """By edge and incarnation: how many messages are in the log. With `highest` it tells an edge what it lacks."""
 
     @property
     def winner(self) -> int | None:
@@ -69,13 +68,14 @@ class FoldedTask:
         """A message of an edge; what is none is counted and changes nothing else."""
         key = (subject.edge, subject.incarnation)
         self.highest[key] = max(subject.sequence, self.highest.get(key, -1))
+        self.counts[key] = self.counts.get(key, 0) + 1
         try:
             message = self.coder.read_up(subject, payload)
             self.server.receive(subject.edge, message, incarnation=subject.incarnation)
         except OutvoteError:
             self.refused += 1
             return
-        self.ledger.send_up(subject.edge, message)
+        self.ledger.send_up(subject.edge, message, packed_bits(payload))
 
     def adopt(self, number: int, payload: bytes) -> None:
         """The log has the n-th elimination: it has happened, whatever this server thinks."""
@@ -84,10 +84,16 @@ class FoldedTask:
         elimination = self.coder.read_down(self.announced, payload)
         self.ledger.send_down(elimination)
         self.eliminations.append(elimination)
+        self.announced = tuple(arm for arm in self.announced if arm not in elimination.arms)
         self.payloads.append(payload)
         unexpected = [arm for arm in elimination.arms if arm not in self.server.eliminated]
         if unexpected:
             self.server.adopt([*self.server.eliminated, *unexpected])
+
+    @property
+    def knows_more(self) -> bool:
+        """Whether this server would eliminate arms that remain according to the log."""
+        return len(self.server.eliminated) + len(self.announced) > len(self.task.arms)
 
     def proposal(self) -> Proposal | None:
         """The next elimination, if this server has seen enough for one that the log does not have."""
@@ -109,6 +115,8 @@ class Fold:
     """Tasks that were, and those that never came to be: their name was taken when their record was stored."""
     read: int = 0
     """The sequence of the last record in the stream that was read."""
+    pending: set[str] = field(default_factory=set)
+    """Tasks of which this server may know more than the log."""
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
 
@@ -138,12 +146,17 @@ class Fold:
             return None
         if isinstance(where, UpSubject):
             task.receive(where, payload)
+            if task.knows_more:
+                self.pending.add(where.task_id)
         elif where.number is not None:
             task.adopt(where.number, payload)
+            if not task.knows_more:
+                self.pending.discard(where.task_id)
         elif where.kind == "stop":
             task.stopped = True
         else:
             del self.tasks[where.task_id]
+            self.pending.discard(where.task_id)
             self.deleted.add(where.task_id)
         return task
 
@@ -153,8 +166,8 @@ class Fold:
 
     def proposals(self) -> Iterator[Proposal]:
         """Everything that ought to be in the log and is not."""
-        for task in self.tasks.values():
-            proposal = task.proposal()
+        for task_id in sorted(self.pending):
+            proposal = self.tasks[task_id].proposal()
             if proposal is not None:
                 yield proposal
 
@@ -168,7 +181,12 @@ class Fold:
         size = 0
         for task_id, task in self.tasks.items():
             missing = [payload.hex() for payload in task.payloads[known.get(task_id, 0) :]]
-            told: dict[str, Any] = {"stopped": task.stopped, "highest": task.highest.get((edge, incarnation), -1)}
+            key = (edge, incarnation)
+            told: dict[str, Any] = {
+                "stopped": task.stopped,
+                "highest": task.highest.get(key, -1),
+                "count": task.counts.get(key, 0),
+            }
             if task_id not in known:
                 told["record"] = task.task.to_json()
             if missing:

@@ -2,6 +2,8 @@
 
 nats-py's ordered consumer does the reading. After the engine was killed it can be silent for long, so it is watched:
 it is made anew at every reconnection, at a gap, and whenever the log grows and nothing of it comes.
+
+An engine whose disk was full goes on giving records and takes no more, until it is started again: that is watched too.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError
 
 from outvote.core.errors import OutvoteError
+from outvote.network.records import DOWN
 
 Read = Callable[[str, bytes, int], Awaitable[None]]
 """(subject, payload, sequence in the stream)."""
@@ -25,7 +29,17 @@ LOOK_EVERY: Final = 2.0
 """Seconds between two looks at how far the log reaches."""
 HEARTBEAT: Final = 2.0
 """Seconds of silence after which the engine says that there is nothing to say."""
+ALREADY_THERE: Final = 10077
+"""The engine's code for a second message on a subject. It means success: subjects are unique per incarnation."""
+NOT_THERE: Final = 10071
+"""Its code for a subject that holds another record than was said, or none."""
 _PAUSE: Final = 0.1
+
+
+def place(reply: str) -> int:
+    """The sequence in the stream, from the subject for acknowledgements; `Msg.metadata` reads all of it, dates too."""
+    tokens = reply.split(".")
+    return int(tokens[5] if len(tokens) == 9 else tokens[7])
 
 
 class LogReplaced(OutvoteError):
@@ -40,10 +54,16 @@ class Follower:
         """The sequence of the last record that was read."""
         self.end = 0
         """How far the log is known to reach."""
+        self.stores = True
+        """Whether the engine took what it was asked to store, when it was last asked."""
         self._stream = stream
         self._name = name
         self._give = read
+        self._there: tuple[str, int] | None = None
+        """A record that is in the log, and its sequence."""
         self._again = asyncio.Event()
+        self._reached = asyncio.Event()
+        """Set at the end of the log."""
         self._subscription: JetStreamContext.PushSubscription | None = None
         self._life = 0
         self._watching: asyncio.Task[None] | None = None
@@ -58,6 +78,12 @@ class Follower:
         self.read = start - 1
         await self._begin()
         self._watching = asyncio.create_task(self._watch())
+
+    async def wait_current(self) -> None:
+        """Until everything was read that was there at the last look."""
+        while not self.current:
+            self._reached.clear()
+            await self._reached.wait()
 
     def begin_again(self) -> None:
         """The connection was lost and has come back."""
@@ -84,7 +110,7 @@ class Follower:
 
         async def take(message: Msg) -> None:
             nonlocal first
-            sequence = message.metadata.sequence.stream
+            sequence = place(message.reply)
             if life != self._life or sequence <= self.read:
                 return
             if not first and sequence != self.read + 1:  # a gap; one that is in the log itself is passed the next time
@@ -92,7 +118,11 @@ class Follower:
                 return
             first = False
             self.read = sequence
+            if message.subject.startswith(DOWN):
+                self._there = message.subject, sequence
             await self._give(message.subject, message.data, sequence)
+            if sequence >= self.end:
+                self._reached.set()
 
         await self._look()
         self._subscription = await self._stream.subscribe(
@@ -106,6 +136,7 @@ class Follower:
             pending_bytes_limit=-1,
         )
         self._again.clear()
+        self._reached.set()
 
     async def _end(self) -> None:
         if self._subscription is not None:
@@ -121,6 +152,21 @@ class Follower:
                 "replaced. Start the server again to read the new one, or restore the old one first"
             )
 
+    async def _ask_to_store(self) -> None:
+        """Ask for what an engine in order refuses at once: a second record where there is one.
+
+        One that cannot write does not answer. Were the log another one, the guard would keep it from being stored.
+        """
+        if self._there is None:
+            return
+        subject, sequence = self._there
+        guard = {"Nats-Expected-Last-Subject-Sequence": str(sequence)}
+        try:
+            await self._stream.publish(subject, b"", stream=self._name, headers=guard)
+        except APIError as error:
+            if error.err_code not in (ALREADY_THERE, NOT_THERE):
+                raise
+
     async def _watch(self) -> None:
         before = self.read
         while True:
@@ -134,5 +180,8 @@ class Follower:
                     before = self.read
                 if self._again.is_set():
                     await self._begin()
+                await self._ask_to_store()
+                self.stores = True
             except (TimeoutError, NatsError, OSError):  # not connected now: there will be a reconnection
+                self.stores = False
                 await asyncio.sleep(_PAUSE)

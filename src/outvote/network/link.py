@@ -21,13 +21,11 @@ from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
 from outvote.core.errors import OutvoteError
-from outvote.network.follower import Follower, Read
+from outvote.network.follower import ALREADY_THERE, Follower, Read
 from outvote.network.records import DOWN, LIVE, SYNC, UP
 from outvote.network.wire import WireBytes
 
 STREAM = "OUTVOTE"
-ALREADY_THERE = 10077
-"""The engine's code for a second message on a subject. It means success: subjects are unique per incarnation."""
 PATIENCE = 2.0
 """Seconds that one request may take before it is made again."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from outvote.core.errors import InvalidTask
@@ -27,12 +28,19 @@ class SyncServer:
     def __init__(self, link: Link) -> None:
         self.fold = Fold()
         self._link = link
-        self._changed = asyncio.Event()
+        self._due = asyncio.Event()
+        """Set when there may be something to propose."""
+        self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._proposing: asyncio.Task[None] | None = None
         self._follower: Follower | None = None
 
     @property
     def ready(self) -> bool:
+        """Whether this server knows all that the log holds, and the engine takes more."""
+        return self.has_read and self._follower is not None and self._follower.stores
+
+    @property
+    def has_read(self) -> bool:
         """Whether this server knows all that the log holds: only then does it propose and answer."""
         return self._link.connected and self._follower is not None and self._follower.current
 
@@ -40,9 +48,7 @@ class SyncServer:
         """Read the log from its beginning and go on with it; returns when all that was there has been read."""
         await self._link.ensure_stream()
         self._follower = await self._link.follow(self._read)
-        while not self.ready:
-            self._changed.clear()
-            await self._changed.wait()
+        await self._follower.wait_current()
         self._proposing = asyncio.create_task(self._propose())
         await self._link.answer(self._reply)
 
@@ -90,11 +96,16 @@ class SyncServer:
         await self._link.store(str(DownSubject(task_id, "delete")), b"{}")
         await self.wait_for(lambda: task_id not in self.fold.tasks)
 
-    async def wait_for(self, condition: Any) -> None:
+    async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until the log, as read, makes it true."""
-        while not condition():
-            self._changed.clear()
-            await self._changed.wait()
+        if condition():
+            return
+        waiter = condition, asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter[1]
+        finally:
+            self._waiters.remove(waiter)
 
     # ---- how it works
 
@@ -105,11 +116,15 @@ class SyncServer:
 
     async def _read(self, subject: str, payload: bytes, sequence: int) -> None:
         self.fold.apply(subject, payload, sequence)
-        self._changed.set()
+        if self.fold.pending:
+            self._due.set()
+        for condition, future in self._waiters:
+            if not future.done() and condition():
+                future.set_result(None)
 
     def _reply(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:
         """None while this server has not read all: the edge asks again, and may meet another."""
-        if not self.ready:
+        if not self.has_read:
             return None
         known = question.get("tasks")
         counts = known if isinstance(known, dict) and all(type(each) is int for each in known.values()) else {}
@@ -118,12 +133,10 @@ class SyncServer:
     async def _propose(self) -> None:
         """Store what the log lacks; whoever is first wins, and `_read` will say what it was."""
         while True:
+            self._due.clear()
             for proposal in list(self.fold.proposals()):
                 await self._link.store(proposal.subject, proposal.payload)
-            read = self.fold.read
-            while self.fold.read == read:
-                self._changed.clear()
-                await self._changed.wait()
+            await self._due.wait()
 
 
 def differences(old: Task, new: Task) -> str:

@@ -1,0 +1,36 @@
+"""A fresh synchronization server on a log that is there, as a program: URL; tells when it is ready, and what that took.
+
+It runs in the loop in which `outvote server` runs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import uvloop
+from benchmarks.network.processes import peak_mib, say_json
+
+from outvote.network.link import Link
+from outvote.network.server import SyncServer
+
+
+async def recover(url: str) -> None:
+    server = SyncServer(await Link.connect(url, name="server", patience=10))
+    start, cpu = time.perf_counter(), time.process_time()
+    await server.start()
+    say_json(
+        {
+            "seconds": time.perf_counter() - start,
+            "cpu_seconds": time.process_time() - cpu,
+            "read": server.fold.read,
+            "messages": sum(task.ledger.up_messages for task in server.fold.tasks.values()),
+            "refused": sum(task.refused for task in server.fold.tasks.values()) + server.fold.unknown,
+            "peak_mib": peak_mib(),
+        }
+    )
+    await server.stop()
+
+
+if __name__ == "__main__":
+    uvloop.run(recover(sys.argv[1]))

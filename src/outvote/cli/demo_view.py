@@ -1,0 +1,157 @@
+"""The demo for people: a picture that moves while it runs, and the story at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from outvote.core.codes import fixed_width
+from outvote.demo.story import Story
+
+WIDTH = 30
+"""Characters of a bar."""
+SAYS = {
+    "tally": "“this variant: 2 of 3”",
+    "dme": "“I would drop this one”",
+    "edme": "“I would drop this one”",
+}
+"""What a site sends, in words."""
+ABOUT_ITSELF = "its own name and its store's number, and how much news it has heard"
+
+
+@contextmanager
+def live(*, quiet: bool) -> Iterator[Callable[[Story], None]]:
+    """Yields what draws the story: in place on a terminal; elsewhere one line says that it has begun."""
+    console = Console(stderr=quiet, highlight=False)
+    if not console.is_terminal:
+        began: list[bool] = []
+
+        def once(story: Story) -> None:
+            if not quiet and not began:
+                console.print(_beginning(story))
+                began.append(True)
+
+        yield once
+        return
+    with Live(console=console, refresh_per_second=8, transient=True) as screen:
+        yield lambda story: screen.update(picture(story))
+
+
+def _beginning(story: Story) -> str:
+    task = story.setting.task
+    return f"starting an engine, a server and {task.players} edges; {len(task.arms)} variants, {task.protocol}…"
+
+
+def picture(story: Story) -> RenderableType:
+    """The fleet at this moment."""
+    if not story.shown:
+        return Text(_beginning(story))
+    sites = Text("sites   ")
+    for name, there in story.edges.items():
+        sites.append("● " if there else "✗ ", style="green" if there else "bold red")
+        sites.append(f"{name}  ", style="" if there else "red")
+    counts = (
+        f"{story.events:,} events; {story.messages['up']:,} messages up, {story.messages['down']:,} down; "
+        f"{story.bits['total']:,} bits; {story.wire_bytes:,} bytes on the wire"
+    )
+    lines: list[RenderableType] = [Text(counts, style="bold"), _arms(story.shown), sites]
+    if story.troubles:
+        lines.append(Text("killed  " + ", ".join(each.who for each in story.troubles), style="red"))
+    if story.winner is not None:
+        lines.append(Text(f"✓ {story.winner} wins", style="bold green"))
+    return Group(*lines)
+
+
+def _arms(shown: dict[str, Any]) -> Table:
+    """Each arm with a bar: how often it succeeded in what was pooled, or how many votes it has of those needed."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    tally = shown["protocol"] == "tally"
+    for header in ("variant", "pooled success rate" if tally else "votes to drop it", "", ""):
+        table.add_column(header, no_wrap=True)
+    for arm in shown["arms"]:
+        if tally:
+            share = arm["successes"] / max(arm["trials"], 1)
+            said = f"{arm['successes']:,} of {arm['trials']:,}"
+        else:
+            share, votes, needed = max(
+                (votes / need, votes, need) for votes, need in zip(arm["votes"], shown["votes_needed"], strict=True)
+            )
+            said = f"{votes} of {needed:g}"
+        gone = arm["eliminated"] is not None
+        full = round(WIDTH * min(max(share, 0), 1))
+        bar = Text("█" * full + "░" * (WIDTH - full), style="dim" if gone else "cyan" if tally else "magenta")
+        table.add_row(
+            Text(arm["arm"], style="dim strike" if gone else "bold"),
+            bar,
+            Text(said, style="dim" if gone else ""),
+            Text("✗ out", style="red") if gone else Text(""),
+        )
+    return table
+
+
+def show(story: Story) -> None:
+    """The story."""
+    console = Console(highlight=False)
+    task, bits, messages = story.setting.task, story.bits, story.messages
+    console.print(
+        f"[bold]{task.players} sites, {len(task.arms)} variants.[/bold] Each site is a process that serves its own "
+        f"users over HTTP and keeps what they do to itself.\nWhen it has learnt enough it sends a few bits to the "
+        f"server: {SAYS[task.protocol]}.\n"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("after events", justify="right")
+    table.add_column("what the fleet decided")
+    table.add_column("left")
+    left = len(task.arms)
+    for each in story.eliminations:
+        left -= 1
+        table.add_row(f"{each.after_events:,}", f"[red]✗[/red] {each.arm} is out", "■" * left)
+    table.add_row(f"{story.events:,}", f"[green]✓ {story.winner} wins[/green]", "")
+    console.print(table)
+    truth = ", ".join(
+        f"[bold]{arm} {mean:.0%}[/bold]" if arm == story.setting.best else f"{arm} {mean:.0%}"
+        for arm, mean in zip(task.arms, story.setting.means, strict=True)
+    )
+    console.print(f"\nWhat nobody knew: the true success rates are {truth}.")
+    if story.troubles:
+        told = ", ".join(f"{each.who} after {each.after_events:,} events" for each in story.troubles)
+        console.print(
+            f"What went wrong on purpose: killed were {told}. All came back. A killed edge forgets what it "
+            f"learnt since it last saved, a fifth of a second before;\nof the {story.kept:,} messages that the edges "
+            "had stored, each is in the server's log, once."
+        )
+    upward = "tallies" if task.protocol == "tally" else "votes"
+    bound = "the most so many events can cost is" if task.protocol == "tally" else "the paper's bound is"
+    console.print(
+        f"What crossed the network: {messages['up']:,} {upward} up and {messages['down']:,} notices down, "
+        f"{bits['up']:,} + {bits['down']:,} = {bits['total']:,} bits; {bound} {story.bound:,}.\n"
+        f"On the wire, with all that TCP, NATS and the sites' signs of life add: {story.wire_bytes:,} bytes."
+    )
+    console.print(f"All that ever left a site: {_left_a_site(story)}")
+    console.print(f"What stayed at the sites: all {story.events:,} events.")
+    console.print(
+        f"[dim]{task.protocol}, seed {story.setting.seed}: decided in {story.seconds:.1f} s by "
+        f"{task.players + 2} processes[/dim]"
+    )
+
+
+def _left_a_site(story: Story) -> str:
+    task = story.setting.task
+    if task.protocol == "tally":
+        sizes = ", ".join(str(size) for size in task.tally_sizes[:3])
+        return (
+            f"how many of its next {sizes}, … events with a variant succeeded ({fixed_width(task.tally_sizes[0] + 1)} "
+            f"bits and more each), {ABOUT_ITSELF}. No event, no user, no time of an event."
+        )
+    which = "" if task.protocol == "dme" else f", in which of {len(task.instances)} instances"
+    width = fixed_width(len(task.arms)) + (0 if task.protocol == "dme" else fixed_width(len(task.instances)))
+    return (
+        f"which variants it would drop{which} ({width} bits each), {ABOUT_ITSELF}. No count, no reward, no event, no "
+        "user."
+    )

@@ -1,0 +1,298 @@
+"""What operators are shown: a task as the log tells it, in the very types from which the API's document is made.
+
+Pure: everything is computed from the fold. A field that is not here is not answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from outvote.core.codes import Codebook
+from outvote.core.ledger import bits_bound
+from outvote.core.tally_server import TallyServer
+from outvote.core.task import Task
+from outvote.core.votes import VoteServer
+from outvote.network.fold import Fold, FoldedTask
+from outvote.network.records import DownSubject
+
+Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
+
+
+# ---- when things happened
+
+
+class Moment(NamedTuple):
+    """When an elimination was stored, in terms of the log."""
+
+    record: int
+    """Its place in the log."""
+    messages: int
+    """How many messages of the task were in the log before it."""
+
+
+@dataclass
+class DatedFold(Fold):
+    """A fold that notes when each elimination came."""
+
+    moments: dict[str, list[Moment]] = field(default_factory=dict)
+
+    def apply(self, subject: str, payload: bytes, sequence: int) -> FoldedTask | None:
+        task = super().apply(subject, payload, sequence)
+        if task is not None:
+            moments = self.moments.setdefault(task.task_id, [])
+            if len(moments) < len(task.eliminations):
+                moments.append(Moment(sequence, task.ledger.up_messages))
+        return task
+
+
+# ---- what is answered
+
+
+class Created(msgspec.Struct, frozen=True):
+    """A new task."""
+
+    id: str
+    name: str
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A task that was stopped."""
+
+    id: str
+    name: str
+    status: Literal["stopped"]
+
+
+class Messages(msgspec.Struct, frozen=True):
+    """How many there were; one downward for each player."""
+
+    up: int
+    down: int
+
+
+class Bits(msgspec.Struct, frozen=True):
+    """Payload bits. `bound` is that of Lemma 2 or Theorem 4, `most` what the codes can cost at most; the bits of Tally
+    have neither before it ends. `instance` is the part that says the instance of a vote."""
+
+    up: int
+    down: int
+    total: int
+    bound: int | None
+    most: int | None
+    instance: int
+
+
+class TaskSummary(msgspec.Struct, frozen=True):
+    """A task in a list. `refused` counts records of edges that are no message of the task."""
+
+    id: str
+    name: str
+    protocol: str
+    status: Status
+    winner: str | None
+    remaining: tuple[str, ...]
+    stopped: bool
+    held: bool
+    hold_reason: str | None
+    messages: Messages
+    bits: Bits
+    refused: int
+    edge_count: int
+
+
+class BitBudget(msgspec.Struct, frozen=True):
+    """What all running tasks may still send, as one bound; those of Tally have none, and are named."""
+
+    may_still_send: int
+    without_bound: tuple[str, ...]
+    budget: int | None
+
+
+class TaskList(msgspec.Struct, frozen=True):
+    """All tasks of the log."""
+
+    tasks: tuple[TaskSummary, ...]
+    bits: BitBudget
+
+
+class EliminationView(msgspec.Struct, frozen=True):
+    """When an arm went out: the number of the elimination, its subject and place in the log, and how many messages of
+    the task were there before it."""
+
+    number: int
+    subject: str
+    record: int
+    after_messages: int
+
+
+class ArmView(msgspec.Struct, frozen=True):
+    """One arm. Tally has trials, successes and an interval that holds the mean; votes are counted by instance."""
+
+    arm: str
+    index: int
+    state: Literal["remaining", "eliminated"]
+    eliminated: EliminationView | None
+    trials: int | UnsetType = UNSET
+    successes: int | UnsetType = UNSET
+    interval: tuple[float, float] | UnsetType = UNSET
+    votes: tuple[int, ...] | UnsetType = UNSET
+
+
+class IncarnationView(msgspec.Struct, frozen=True):
+    """One life of an edge's store, and the highest number of its messages in the log."""
+
+    incarnation: str
+    last_sequence: int
+
+
+class EdgeView(msgspec.Struct, frozen=True):
+    """What the log holds of one edge. `incarnations` are in the order in which they first appeared; `incarnation` and
+    `last_sequence` are those of the newest. `several_lives`: there is more than one. The store was lost, copied or set
+    back, or two processes use one name."""
+
+    edge: str
+    incarnation: str
+    last_sequence: int
+    several_lives: bool
+    incarnations: tuple[IncarnationView, ...]
+
+
+class TaskDescription(TaskSummary, frozen=True):
+    """All about one task; `task` is its record, from which it can be created again."""
+
+    arms: tuple[ArmView, ...]
+    votes_needed: tuple[float, ...]
+    edges: tuple[EdgeView, ...]
+    task: Task
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Whether the engine is connected, all that is in its log was read, and more can be stored there."""
+
+    status: Literal["ok", "unavailable"]
+    engine_connected: bool
+    log_read: bool
+    log_writable: bool
+    records: int
+
+
+# ---- from the fold
+
+
+def status(found: FoldedTask) -> Status:
+    """Where the task stands; one that has found its winner stays finished when it is stopped."""
+    server = found.server
+    if found.winner is not None:
+        return "finished"
+    if isinstance(server, VoteServer) and server.finished and found.proposal() is None:  # Remark 1: several may remain
+        return "finished"
+    if found.stopped:
+        return "stopped"
+    return "held" if isinstance(server, TallyServer) and server.held else "running"
+
+
+def summary(found: FoldedTask) -> TaskSummary:
+    """A task in a list."""
+    task, ledger, winner = found.task, found.ledger, found.winner
+    return TaskSummary(
+        id=found.task_id,
+        name=task.name,
+        protocol=task.protocol,
+        status=status(found),
+        winner=None if winner is None else task.arms[winner],
+        remaining=tuple(task.arms[arm] for arm in found.announced),
+        stopped=found.stopped,
+        held=isinstance(found.server, TallyServer) and found.server.held,
+        hold_reason=found.server.hold_reason if isinstance(found.server, TallyServer) else None,
+        messages=Messages(ledger.up_messages, ledger.down_messages),
+        bits=Bits(
+            up=ledger.up_bits,
+            down=ledger.down_bits,
+            total=ledger.total_bits,
+            bound=ledger.bound,
+            most=None if ledger.bound is None else most_bits(task),
+            instance=ledger.instance_bits,
+        ),
+        refused=found.refused,
+        edge_count=len({edge for edge, _ in found.highest}),
+    )
+
+
+def description(found: FoldedTask, moments: list[Moment]) -> TaskDescription:
+    """All about one task."""
+    short = summary(found)
+    return TaskDescription(
+        **{name: getattr(short, name) for name in short.__struct_fields__},
+        arms=_arms(found, moments),
+        votes_needed=tuple(active / 2 for active in found.task.instances),
+        edges=_edges(found),
+        task=found.task,
+    )
+
+
+def _arms(found: FoldedTask, moments: list[Moment]) -> tuple[ArmView, ...]:
+    task, server = found.task, found.server
+    numbers = {arm: number for number, each in enumerate(found.eliminations) for arm in each.arms}
+    tally = server if isinstance(server, TallyServer) else None
+    votes = server if isinstance(server, VoteServer) else None
+    return tuple(
+        ArmView(
+            arm=name,
+            index=index,
+            state="eliminated" if index in numbers else "remaining",
+            eliminated=None if index not in numbers else _elimination(found, numbers[index], moments),
+            trials=UNSET if tally is None else tally.trials(index),
+            successes=UNSET if tally is None else tally.successes(index),
+            interval=UNSET if tally is None else tally.interval(index),
+            votes=UNSET if votes is None else tuple(votes.votes(index, each) for each in range(len(task.instances))),
+        )
+        for index, name in enumerate(task.arms)
+    )
+
+
+def _elimination(found: FoldedTask, number: int, moments: list[Moment]) -> EliminationView:
+    subject = str(DownSubject(found.task_id, "elim", number))
+    return EliminationView(number, subject, moments[number].record, moments[number].messages)
+
+
+def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:
+    lives: dict[str, list[IncarnationView]] = {}
+    for (edge, incarnation), last in found.highest.items():
+        lives.setdefault(edge, []).append(IncarnationView(incarnation, last))
+    return tuple(
+        EdgeView(edge, each[-1].incarnation, each[-1].last_sequence, len(each) > 1, tuple(each))
+        for edge, each in sorted(lives.items())
+    )
+
+
+# ---- bits
+
+
+def most_bits(task: Task) -> int:
+    """What a task of votes can cost: the bound of Lemma 2 or Theorem 4, or more where its codes can.
+
+    The theorem leaves out the bits that name the instance, and the longest of Huffman's words are longer than ⌈log₂K⌉.
+    """
+    book = Codebook(task)
+    longest = max(len(word) for word in book.arm_words)
+    votes = task.players * (len(task.arms) - 1)
+    up = votes * len(task.instances) * (longest + book.instance_bits)
+    return max(bits_bound(task), up + votes * longest)
+
+
+def may_still_send(found: FoldedTask) -> int:
+    return max(most_bits(found.task) - found.ledger.total_bits, 0)
+
+
+def bit_budget(fold: Fold, budget: int | None) -> BitBudget:
+    """What all running tasks may still send."""
+    running = [found for found in fold.tasks.values() if found.running]
+    return BitBudget(
+        may_still_send=sum(may_still_send(found) for found in running if found.ledger.bound is not None),
+        without_bound=tuple(found.task.name for found in running if found.ledger.bound is None),
+        budget=budget,
+    )

@@ -1,0 +1,40 @@
+"""What several files of this folder start from."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from network.processes import Running, Start
+from outvote.network.edge import Edge
+from outvote.network.edge_store import EdgeStore
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts commands in one folder, and leaves none of them behind."""
+    started: list[Running] = []
+
+    def begin(*arguments: str) -> Running:
+        started.append(Running(tmp_path, *arguments))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.kill()
+
+
+@pytest.fixture
+def server(start: Start) -> Running:
+    return start("server", "--port", "0", "--engine-port", "0", "--store", "log")
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[Edge]:
+    """An edge without a network, in this process."""
+    with EdgeStore(tmp_path / "edge.db") as store:
+        yield Edge("ams", store, clock=time.monotonic, rng=random.Random(1))

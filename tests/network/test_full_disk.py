@@ -1,0 +1,168 @@
+"""Full disks: an edge ends and says why, an engine stores no more until it starts again. Nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from network.audit import faults, read_log, read_store, replayed
+from network.processes import DEADLINE, Running, Start, an_edge, request, sent_all, until, well
+from network.visitors import Visitors
+from outvote.cli.main import main
+from outvote.network.engine import Engine
+from outvote.network.link import Link
+
+MEANS = {"red": 0.5, "green": 0.5, "blue": 0.5}
+"""No arm falls: with probability 1 − 1e-9, by the task's δ."""
+CREATE = ["create", "--name", "shop", "--arms", ",".join(MEANS), "--players", "ams", "--delta", "1e-9"]
+SEED = 35
+
+
+class Disk:
+    """A small file system of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._filler = folder / "filler"
+
+    def fill(self) -> None:
+        """To the last byte."""
+        with self._filler.open("wb", buffering=0) as filler:
+            while True:
+                try:
+                    filler.write(bytes(512))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    return
+
+    def free(self) -> None:
+        self._filler.unlink()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """It goes after the processes that use it: name it before `start` and `server`."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"only who may mount can have a full disk: {mounted.stderr.strip()}")
+    yield Disk(folder)
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def visitors() -> Visitors:
+    return Visitors("shop", MEANS, random.Random(SEED))
+
+
+def test_an_edge_whose_disk_is_full_ends_with_an_error_and_goes_on_when_there_is_space(
+    disk: Disk, server: Running, start: Start
+) -> None:
+    assert main(["task", "--server", server.url("server"), *CREATE]) == 0
+    store = disk.folder / "ams.db"
+    edge = an_edge(start, server, "ams", "--store", str(store))
+    people = visitors()
+    assert people.visit(edge, done=lambda view: view.get("messages_kept", 0) >= 4)
+    disk.fill()
+    assert not people.visit(edge, done=lambda view: False)
+    code, out, err = edge.ended()
+    assert (code, out) == (1, "")
+    assert err == (
+        f"outvote edge: error: the store {store} could not be written: database or disk is full; "
+        "what was saved before is kept; free some space on its disk and try again\n"
+    )
+    before = read_store("ams", store)
+    assert len(before.messages) >= 4
+    disk.free()
+    again = an_edge(start, server, "ams", "--store", str(store))
+    assert people.visit(again, done=lambda view: view["messages_kept"] > len(before.messages))
+    sent_all(again)
+    assert again.end(signal.SIGTERM)[0] == 0
+    after = read_store("ams", store)
+    assert after.incarnation == before.incarnation
+    assert before.messages.items() <= after.messages.items()
+    until(lambda: request(server.url("server") + "/v1/tasks/shop")["messages"]["up"] == len(after.messages))
+    log = read_log(server.url("nats"))
+    assert faults(log, [after]) == []
+    [task_id] = {task_id for task_id, _ in after.messages}
+    assert replayed(log, task_id).running
+
+
+def test_an_edge_that_cannot_take_up_a_task_because_its_disk_is_full_ends_with_an_error(
+    disk: Disk, server: Running, start: Start
+) -> None:
+    edge = an_edge(start, server, "ams", "--store", str(disk.folder / "ams.db"))
+    until(lambda: bool(request(f"{edge.url('edge')}/healthz")["connected"]))
+    disk.fill()
+    arms = ",".join(f"{arm}-{'x' * 40}" for arm in range(500))  # a record that fits in no page that is there
+    assert main(["task", "--server", server.url("server"), *CREATE[:3], "--arms", arms, "--players", "ams"]) == 0
+    code, _, err = edge.ended()
+    assert code == 1
+    assert "could not be written: database or disk is full; what was saved before is kept; free some space" in err
+    assert err.count("\n") == 1
+    disk.free()
+    again = an_edge(start, server, "ams", "--store", str(disk.folder / "ams.db"))
+    until(lambda: bool(request(f"{again.url('edge')}/v1/tasks")["tasks"]))
+
+
+def test_an_engine_whose_disk_is_full_stores_nothing_and_the_server_says_so_until_it_starts_again(
+    disk: Disk, start: Start
+) -> None:
+    """Space alone does not help: after a write that failed the engine takes no more, and must be started again."""
+    server = start("server", "--port", "0", "--engine-port", "0", "--store", str(disk.folder / "log"))
+    assert main(["task", "--server", server.url("server"), *CREATE]) == 0
+    edge = an_edge(start, server, "ams")
+    people = visitors()
+    assert people.visit(edge, done=lambda view: view.get("messages_kept", 0) >= 4)
+    sent_all(edge)
+    acknowledged = read_log(server.url("nats"))
+    disk.fill()
+    assert people.visit(edge, done=lambda view: not well(server))  # a page that is there is filled before
+    waiting = request(f"{edge.url('edge')}/v1/tasks/shop")["messages_waiting"]
+    assert waiting > 0
+    assert request(server.url("server") + "/v1/tasks/shop")["name"] == "shop"  # what is known can be looked at
+    disk.free()
+    assert people.visit(edge, done=lambda view: view["messages_waiting"] > waiting)  # and is still not well
+    assert not well(server)
+    os.kill(server.pid("engine"), signal.SIGKILL)
+    until(lambda: well(server), "the server is well")
+    sent_all(edge)
+    assert edge.end(signal.SIGTERM)[0] == 0
+    store = read_store("ams", Path(edge.ready["store"]))
+    until(lambda: request(server.url("server") + "/v1/tasks/shop")["messages"]["up"] == len(store.messages))
+    log = read_log(server.url("nats"))
+    assert log[: len(acknowledged)] == acknowledged
+    assert faults(log, [store]) == []
+
+
+def test_asking_an_engine_whether_it_stores_leaves_nothing_in_the_log_nor_in_another(tmp_path: Path) -> None:
+    async def ignore(subject: str, payload: bytes, sequence: int) -> None:
+        """Only that it was read matters."""
+
+    async def run(url: str) -> None:
+        async with await Link.connect(url, name="server") as link:
+            await link.ensure_stream()
+            await link.store("outvote.down.shop-1.task", b"{}")
+            follower = await link.follow(ignore)
+            while not follower.read:
+                await asyncio.sleep(0.002)
+            await follower._ask_to_store()
+            assert (await link.last_sequence(), await link.stored("outvote.down.shop-1.task")) == (1, b"{}")
+            await link._stream.delete_stream("OUTVOTE")  # as if the engine had lost its disk
+            await link.ensure_stream()
+            await follower._ask_to_store()
+            assert await link.last_sequence() == 0
+
+    with Engine(tmp_path / "engine", port=0) as engine:
+        asyncio.run(asyncio.wait_for(run(engine.url), DEADLINE))
