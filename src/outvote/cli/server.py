@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import socket
 
     from outvote.network.engine import Engine, Restart
+    from outvote.network.server import SyncServer
 
 EXAMPLE = """\
 examples:
@@ -27,6 +28,8 @@ examples:
 DEFAULT_STORE = "outvote-server"
 PATIENCE = 10.0
 """Seconds in which an engine that was started elsewhere must answer."""
+STORE_PATIENCE = 10.0
+"""Seconds that our own engine may answer and yet store nothing."""
 
 
 def add_to(commands: argparse._SubParsersAction[Any]) -> None:
@@ -124,9 +127,30 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
         ]
         app = make_app(server, bit_budget=args.bit_budget)
         serving.tell_ready(args, record, "\n".join(lines))
-        await serving.first_of(run_app(app, listening), server.watch())
+        works = [
+            run_app(app, listening),
+            server.watch(),
+            *([] if engine is None else [while_it_stores(server, engine)]),
+        ]
+        await serving.first_of(*works)
     finally:
         await server.stop()
+
+
+async def while_it_stores(server: SyncServer, engine: Engine) -> None:
+    """Until our own engine answers and stores nothing, as after its disk was full: it must be started again."""
+    from outvote.network.engine import EngineError
+
+    loop = asyncio.get_running_loop()
+    well = loop.time()
+    while loop.time() - well < STORE_PATIENCE:
+        await asyncio.sleep(STORE_PATIENCE / 10)
+        if server.ready or not server.has_read:
+            well = loop.time()
+    raise EngineError(
+        f"the engine has stored nothing for {STORE_PATIENCE:g} s: is the disk of {engine.folder} full? Its log there "
+        "says more. Free some space and start the server again: all that was acknowledged is kept, and edges send the rest"
+    )
 
 
 def tell_restart(restart: Restart) -> None:

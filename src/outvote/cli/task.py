@@ -360,6 +360,10 @@ def _picture(found: dict[str, Any]) -> RenderableType:
     cost = f"bits {bits['up']:,} + {bits['down']:,} = {bits['total']:,}, {bound}"
     refused = f"refused {found['refused']:,}"
     lines.append(Text(f"messages {messages['up']:,} up, {messages['down']:,} down; {cost}; {refused}"))
-    edges = ", ".join(f"{each['edge']} {each['last_sequence']}" for each in found["edges"])
+    edges = ", ".join(
+        f"{each['edge']} {each['last_sequence']}"
+        + (f" ({len(each['incarnations'])} lives: a lost store, or two of one name)" if each["several_lives"] else "")
+        for each in found["edges"]
+    )
     lines.append(Text(f"edges and their last message: {edges or 'none yet'}"))
     return Group(*lines)

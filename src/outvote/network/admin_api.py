@@ -33,6 +33,7 @@ from outvote.network.admin_views import (
     bit_budget,
     description,
     most_bits,
+    status,
     summary,
 )
 from outvote.network.fold import FoldedTask
@@ -94,7 +95,7 @@ class Admin:
     async def stop(self, request: Request) -> Response:
         found = self._find(request)
         await self._stored(self.server.stop_task(found.task_id))
-        return answer(Stopped(found.task_id, found.task.name, "stopped"))
+        return answer(Stopped(found.task_id, found.task.name, status(found)))
 
     async def delete(self, request: Request) -> Response:
         found = self._find(request)

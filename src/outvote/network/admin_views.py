@@ -64,7 +64,7 @@ class Stopped(msgspec.Struct, frozen=True):
 
     id: str
     name: str
-    status: Literal["stopped"]
+    status: Status
 
 
 class Messages(msgspec.Struct, frozen=True):
