@@ -149,7 +149,7 @@ async def while_it_stores(server: SyncServer, engine: Engine) -> None:
             well = loop.time()
     raise EngineError(
         f"the engine has stored nothing for {STORE_PATIENCE:g} s: is the disk of {engine.folder} full? Its log there "
-        "says more. Free some space and start the server again: all that was acknowledged is kept, and edges send the rest"
+        "says more. Free some space and start the server again: what was acknowledged is kept, and edges send the rest"
     )
 
 
