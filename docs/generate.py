@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.guarantees import tables as guarantees
 from benchmarks.tally import page as ideas
 from benchmarks.tally import tables as measured
 
@@ -30,6 +31,7 @@ from outvote.paper.verdicts import Claim
 from outvote.simulation.fleets import BASELINES
 
 DOCS = Path(__file__).parent
+PLAN = "plan --arms 4 --players 20 --baseline .1 --difference .02 --traffic 50000"
 PART = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -76,6 +78,12 @@ def simulate_example() -> str:
     return f"```sh\n.venv/bin/outvote {arguments} --plot regret.png\n```\n\n```\n{''.join(lines)}```"
 
 
+def plan_example() -> str:
+    """A plan, and what it prints."""
+    lines = printed_by(PLAN.split())
+    return f"```sh\n.venv/bin/outvote {PLAN} --plot plan.png\n```\n\n```\n{''.join(lines)}```"
+
+
 def printed_by(arguments: list[str]) -> list[str]:
     """The lines that a command prints on a terminal 120 wide."""
     out = io.StringIO()
@@ -105,16 +113,24 @@ def tally_tables() -> dict[str, Callable[[], str]]:
     return {name: lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
 
 
-def _kept(name: str) -> dict[str, Any]:
-    kept: dict[str, Any] = json.loads((DOCS.parent / "benchmarks" / "tally" / name).read_text(encoding="utf-8"))
+def guarantee_tables() -> dict[str, Callable[[], str]]:
+    """What is proved, computed and measured about the rules for η."""
+    found = guarantees.tables(_kept("measures.json", of="guarantees"))
+    return {f"guarantees-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+
+
+def _kept(name: str, of: str = "tally") -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads((DOCS.parent / "benchmarks" / of / name).read_text(encoding="utf-8"))
     return kept
 
 
 PARTS: dict[str, Callable[[], str]] = {
     **tally_tables(),
+    **guarantee_tables(),
     "arm-states": arm_states,
     "claims": claims,
     "demo-output": demo_output,
+    "plan-example": plan_example,
     "simulate-example": simulate_example,
     "pulls-per-player": pulls_per_player,
     "protocol-names": protocol_names,

@@ -1,0 +1,157 @@
+"""How many draws and bits a protocol needs: by the engine that skips what it can compute, where that is quick enough.
+
+A plan whose simulation would take long is scaled from one of a larger difference or ε, by the exact sums or by the
+information-theoretic bound; it says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from outvote.core.task import Task
+from outvote.planner.question import Question
+from outvote.simulation import simulate
+from outvote.simulation.results import Result
+from outvote.theory import draws_within, identification_bound, pulls_per_player
+
+TRIALS = 200
+"""Of votes, whose draws hardly vary."""
+TALLY_TRIALS = 2_000
+FEWEST_TRIALS = 20
+WORK = 2e7
+"""Draws of Tally that are simulated for one estimate: some seconds."""
+ENOUGH = 0.98
+"""Share of trials that must have ended: of equal sites one in a thousand is held back for long, by chance."""
+NEVER = 1e15
+"""Draws beyond which nobody waits."""
+TALLY_OVER_BOUND = 6.0
+"""About how many times the information-theoretic bound Tally needs; only to size a simulation."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a protocol needs: means over trials, and the 5 % and 95 % quantiles of the draws."""
+
+    draws: float
+    low: float
+    high: float
+    bits_up: float
+    bits_down: float
+    wrong: int
+    """Trials in which no arm remained that is an ε-approximation of the best."""
+    trials: int
+    how: str
+
+
+def of_votes(question: Question, task: Task) -> Estimate | None:
+    """None if it never ends: too few players are ever active."""
+    shares = sorted(question.activity.shares().tolist(), reverse=True)
+    needed = [
+        (pulls_per_player(schedule), shares[: math.ceil(active)])
+        for schedule, active in zip(task.schedules(), task.instances, strict=True)
+    ]
+    horizon = min(draws_within(pulls, enough, 1e-9) for pulls, enough in needed)
+    if not horizon < NEVER:
+        return None
+    options: dict[str, Any] = {"quorum": task.quorum}
+    if task.protocol == "dme":
+        options["active_players"] = task.instances[0]
+    else:
+        options["instances"] = len(task.instances)
+    for _ in range(4):  # an instance with fewer voters may be slower than the bound on the fastest
+        result = _run(question, task, horizon=horizon, trials=TRIALS, **options)
+        if result.finished.share == 1:
+            break
+        horizon *= 4
+    return _estimate(result, f"simulated, {result.trials} trials")
+
+
+def of_tally(question: Question, task: Task) -> Estimate:
+    bound = identification_bound(question.means, question.delta)
+    noise = _price_of_noise(task)
+    expected = TALLY_OVER_BOUND * bound * noise + len(task.arms) * task.players * task.tally_sizes[0]
+    if expected * FEWEST_TRIALS <= WORK:
+        return _tally(question, task, question.means, expected)
+    # Too long to simulate: the same world with a larger difference, scaled by what nobody can do without.
+    best = max(question.means)
+    wider = question.difference
+    while True:
+        wider *= 1.25
+        means = tuple(
+            mean if mean == best else max(best - (best - mean) * wider / question.difference, 0.0)
+            for mean in question.means
+        )
+        easier = identification_bound(means, question.delta)
+        smaller = TALLY_OVER_BOUND * easier * noise + len(task.arms) * task.players * task.tally_sizes[0]
+        if smaller * FEWEST_TRIALS <= WORK or wider >= best:
+            break
+    found = _tally(question, task, means, smaller)
+    factor = bound / easier
+    return Estimate(
+        draws=found.draws * factor,
+        low=found.low * factor,
+        high=found.high * factor,
+        bits_up=found.bits_up * factor,
+        bits_down=found.bits_down,
+        wrong=found.wrong,
+        trials=found.trials,
+        how=f"{found.how} at a difference of {wider:.3g}, scaled by the information-theoretic bound",
+    )
+
+
+def _tally(question: Question, task: Task, means: tuple[float, ...], expected: float) -> Estimate:
+    trials = int(min(max(WORK / expected, FEWEST_TRIALS), TALLY_TRIALS))
+    horizon = 4 * expected
+    while True:
+        result = _run(
+            question, task, means=means, horizon=horizon, trials=trials, floor=task.floor,
+            privacy_budget=task.privacy_budget,
+        )  # fmt: skip
+        if result.finished.share >= ENOUGH or horizon > 300 * expected:
+            return _estimate(result, f"simulated, {trials} trials")
+        horizon *= 4
+
+
+def _price_of_noise(task: Task) -> float:
+    """About how many times the draws a privacy budget costs, at this floor; only to size a simulation."""
+    if task.privacy_budget is None or task.floor is None:
+        return 1.0
+    alpha = math.exp(-task.privacy_budget)
+    return 1 + 2 * alpha / (1 - alpha) ** 2 / (task.floor / 4)
+
+
+def _run(question: Question, task: Task, *, horizon: float, trials: int, **options: Any) -> Result:
+    chosen: dict[str, Any] = {
+        "protocol": task.protocol,
+        "means": question.means,
+        "players": question.players,
+        "activity": list(question.activity.weights),
+        "epsilon": task.epsilon,
+        "delta": question.delta,
+        "horizon": math.ceil(horizon),
+        "trials": trials,
+        "seed": question.seed,
+        "grid": 1,
+        "workers": 1,
+    }
+    return simulate(**{**chosen, **options})
+
+
+def _estimate(result: Result, how: str) -> Estimate:
+    ended = sorted(draw if draw is not None else result.horizon for draw in result.per_trial.finished)
+    quantile: Callable[[float], float] = lambda level: float(ended[round(level * (len(ended) - 1))])  # noqa: E731
+    if result.finished.share < 1:
+        how += f"; {1 - result.finished.share:.1%} of them had not ended at {result.horizon:,} draws"
+    return Estimate(
+        draws=sum(ended) / len(ended),
+        low=quantile(0.05),
+        high=quantile(0.95),
+        bits_up=result.bits.up,
+        bits_down=result.bits.down,
+        wrong=round((1 - result.safe) * result.trials),
+        trials=result.trials,
+        how=how + f", engine {result.engine}",
+    )

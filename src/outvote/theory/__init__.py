@@ -1,0 +1,59 @@
+"""Lemmas and theorems as functions, each with its place: the paper's, ours, and what the field knows. Never big-O.
+
+`lemmas` has the paper's statements, as printed and as they are; `accuracy` what is guaranteed really; `identification`
+what nobody can do without.
+"""
+
+from outvote.theory.accuracy import (
+    accurate_fleet_error,
+    answer_within,
+    error_when_separated,
+    inaccuracy,
+    inaccuracy_limit,
+    split_fleet_error,
+)
+from outvote.theory.identification import identification_bound
+from outvote.theory.lemmas import (
+    candidates_by_epoch,
+    draws_bound,
+    draws_within,
+    lemma_1_error,
+    lemma_2_bits,
+    lemma_3_printed,
+    lemma_3_series,
+    proposition_1,
+    pulls_alone,
+    pulls_per_player,
+    speed_up,
+    theorem_1_bits,
+    theorem_2_printed,
+    theorem_3_printed,
+    theorem_4_bits,
+    theorem_4_printed,
+)
+
+__all__ = [
+    "accurate_fleet_error",
+    "answer_within",
+    "candidates_by_epoch",
+    "draws_bound",
+    "draws_within",
+    "error_when_separated",
+    "identification_bound",
+    "inaccuracy",
+    "inaccuracy_limit",
+    "lemma_1_error",
+    "lemma_2_bits",
+    "lemma_3_printed",
+    "lemma_3_series",
+    "proposition_1",
+    "pulls_alone",
+    "pulls_per_player",
+    "speed_up",
+    "split_fleet_error",
+    "theorem_1_bits",
+    "theorem_2_printed",
+    "theorem_3_printed",
+    "theorem_4_bits",
+    "theorem_4_printed",
+]
