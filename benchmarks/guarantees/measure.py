@@ -7,17 +7,13 @@ Every figure is a mean over simulated trials with a 95 % interval, or a share wi
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.tally.measure import Effort, mean_of, share_of
+from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
 
 import outvote
 from outvote.simulation import Result
@@ -26,7 +22,6 @@ from outvote.simulation.executors import cores
 RESULTS = Path(__file__).with_name("measures.json")
 PLAYERS = (4, 16, 64, 256, 1024)
 SEED = 41
-Record = dict[str, Any]
 
 
 def rules(effort: Effort) -> Record:
@@ -121,25 +116,5 @@ def quorums(effort: Effort) -> Record:
 PARTS: dict[str, Callable[[Effort], Record]] = {"rules": rules, "hard": hard, "quorums": quorums}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a twentieth of the trials, and nothing is written")
-    parser.add_argument("--only", default=",".join(PARTS), help=f"parts to measure anew: {', '.join(PARTS)} (all)")
-    args = parser.parse_args()
-    chosen = args.only.split(",")
-    if unknown := [part for part in chosen if part not in PARTS]:
-        parser.error(f"unknown parts {unknown}: allowed are {', '.join(PARTS)}")
-    found: Record = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    for part in chosen:
-        begin = time.perf_counter()
-        found[part] = PARTS[part](Effort(args.quick))
-        print(f"{part}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-        if args.quick:
-            print(json.dumps(found[part], indent=1))
-        else:
-            RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure_parts(__doc__, PARTS, RESULTS))

@@ -7,11 +7,8 @@ Every figure is a mean over simulated trials with a 95 % interval, or a share wi
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -20,9 +17,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-import numpy as np
+from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
 from benchmarks.tally import delayed
-from scipy.stats import beta
 
 import outvote
 from outvote.core import homogeneity
@@ -33,17 +29,6 @@ from outvote.theory import identification_bound
 RESULTS = Path(__file__).with_name("measures.json")
 PROBLEMS = {1: (0.7, 0.5, 0.3, *(0.1,) * 7), 2: (0.3, 0.2, *(0.1,) * 8)}
 HORIZON = 1_000_000
-Record = dict[str, Any]
-
-
-class Effort:
-    """How many trials there are time for."""
-
-    def __init__(self, quick: bool) -> None:
-        self._share = 0.05 if quick else 1.0
-
-    def __call__(self, trials: int) -> int:
-        return max(20, int(trials * self._share))
 
 
 def targets(effort: Effort) -> Record:
@@ -97,19 +82,6 @@ def setting(means: tuple[float, ...], trials: int, *, horizon: int = HORIZON, **
 def lost(result: Result) -> int:
     """Trials in which the first arm, which is best in all settings here, was eliminated."""
     return round(result.eliminations[0].share * result.trials)
-
-
-def mean_of(values: list[Any]) -> Record:
-    mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    half = 1.96 * deviation / math.sqrt(len(values))
-    return {"mean": mean, "low": mean - half, "high": mean + half}
-
-
-def share_of(count: int, trials: int) -> Record:
-    """A share with its exact 95 % interval."""
-    low = float(beta.ppf(0.025, count, trials - count + 1)) if count else 0.0
-    high = float(beta.ppf(0.975, count + 1, trials - count)) if count < trials else 1.0
-    return {"count": count, "trials": trials, "share": count / trials, "low": low, "high": high}
 
 
 OTHERS: dict[str, Record] = {
@@ -271,25 +243,5 @@ PARTS: dict[str, Callable[[Effort], Record]] = {
 }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a twentieth of the trials, and nothing is written")
-    parser.add_argument("--only", default=",".join(PARTS), help=f"parts to measure anew: {', '.join(PARTS)} (all)")
-    args = parser.parse_args()
-    chosen = args.only.split(",")
-    if unknown := [part for part in chosen if part not in PARTS]:
-        parser.error(f"unknown parts {unknown}: allowed are {', '.join(PARTS)}")
-    found: Record = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    for part in chosen:
-        begin = time.perf_counter()
-        found[part] = PARTS[part](Effort(args.quick))
-        print(f"{part}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-        if args.quick:
-            print(json.dumps(found[part], indent=1))
-        else:
-            RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure_parts(__doc__, PARTS, RESULTS))

@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 async def work(args: argparse.Namespace, store: EdgeStore) -> None:
     from outvote.network import edge_api
     from outvote.network.edge import Edge
+    from outvote.network.together import first_of
 
     edge = Edge(args.name, store, clock=time.monotonic)
     bound = asyncio.Event()
@@ -88,6 +89,6 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
         await edge.watch()
 
     try:
-        await serving.first_of(edge_api.serve(edge, args.host, args.port, bound=tell), stay_connected())
+        await first_of(edge_api.serve(edge, args.host, args.port, bound=tell), stay_connected())
     finally:
         await edge.stop()

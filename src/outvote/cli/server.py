@@ -105,6 +105,7 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
     from outvote.network.admin_api import OperatedServer, make_app
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
+    from outvote.network.together import first_of
 
     server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE))
     try:
@@ -132,7 +133,7 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
             server.watch(),
             *([] if engine is None else [while_it_stores(server, engine)]),
         ]
-        await serving.first_of(*works)
+        await first_of(*works)
     finally:
         await server.stop()
 

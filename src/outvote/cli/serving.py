@@ -67,19 +67,6 @@ def http_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def first_of(*works: Coroutine[Any, Any, None]) -> None:
-    """Run all until one has ended, or failed, and end the others; raises what it was."""
-    doing = [asyncio.create_task(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
-    finally:
-        for each in doing:
-            each.cancel()
-        await asyncio.wait(doing)
-
-
 def until_told(work: Coroutine[Any, Any, None], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> int:
     """Run until done, or end it in order at Ctrl-C or SIGTERM; `loop` makes the event loop."""
     told: list[signal.Signals] = []

@@ -19,6 +19,7 @@ from outvote.demo.chaos import Chaos, Trouble
 from outvote.demo.fleet import Fleet
 from outvote.demo.setting import TASK, Setting
 from outvote.demo.users import Browser, Users
+from outvote.network.together import first_of
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the server and the edges."""
@@ -134,15 +135,9 @@ class _Teller:
             self._follow(start, trouble if chaos else None),
             *([trouble.reign()] if chaos else []),
         ]
-        doing = [asyncio.create_task(work) for work in works]
         try:
-            done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                each.result()
+            await first_of(*works)
         finally:
-            for each in doing:
-                each.cancel()
-            await asyncio.gather(*doing, return_exceptions=True)
             for browser in (self._server, *self._edges.values()):
                 browser.close()
         story.phase = "done"

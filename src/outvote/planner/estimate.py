@@ -18,13 +18,15 @@ from outvote.simulation.results import Result
 from outvote.theory import draws_within, identification_bound, pulls_per_player
 
 TRIALS = 200
-"""Of votes, whose draws hardly vary."""
+"""Of votes, whose draws hardly vary; fewer for large fleets, each of whose trials takes longer."""
 TALLY_TRIALS = 2_000
 FEWEST_TRIALS = 20
-WORK = 2e7
+WORK = 1e7
 """Draws of Tally that are simulated for one estimate: some seconds."""
-ENOUGH = 0.98
-"""Share of trials that must have ended: of equal sites one in a thousand is held back for long, by chance."""
+LEFT_OVER = 0.02
+"""Share of trials, but at least one, that need not have ended: a fleet of equal sites may be held back, by chance."""
+LONGEST = 16
+"""Times the expected draws after which a simulation is taken as it is."""
 NEVER = 1e15
 """Draws beyond which nobody waits."""
 TALLY_OVER_BOUND = 6.0
@@ -62,7 +64,8 @@ def of_votes(question: Question, task: Task) -> Estimate | None:
     else:
         options["instances"] = len(task.instances)
     for _ in range(4):  # an instance with fewer voters may be slower than the bound on the fastest
-        result = _run(question, task, horizon=horizon, trials=TRIALS, **options)
+        trials = min(max(50_000 // question.players, FEWEST_TRIALS), TRIALS)
+        result = _run(question, task, horizon=horizon, trials=trials, **options)
         if result.finished.share == 1:
             break
         horizon *= 4
@@ -110,7 +113,8 @@ def _tally(question: Question, task: Task, means: tuple[float, ...], expected: f
             question, task, means=means, horizon=horizon, trials=trials, floor=task.floor,
             privacy_budget=task.privacy_budget,
         )  # fmt: skip
-        if result.finished.share >= ENOUGH or horizon > 300 * expected:
+        unfinished = (1 - result.finished.share) * trials
+        if unfinished < max(LEFT_OVER * trials, 1) + 0.5 or horizon >= LONGEST * expected:
             return _estimate(result, f"simulated, {trials} trials")
         horizon *= 4
 
