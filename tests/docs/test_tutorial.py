@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from network.processes import until
 from outvote.cli.main import make_parser
 from outvote.network.engine import find_binary
 
@@ -94,11 +94,11 @@ class Terminals:
                 words, cwd=self.folder, env=ENVIRONMENT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
             )
         self.running[name] = process, log
-        deadline = time.monotonic() + DEADLINE
-        while GOES_ON[name] not in (told := log.read_text()):
-            assert process.poll() is None, told
-            assert time.monotonic() < deadline, told
-            time.sleep(0.01)
+        until(
+            lambda: GOES_ON[name] in log.read_text() or process.poll() is not None, f"{name} is ready", within=DEADLINE
+        )
+        told = log.read_text()
+        assert GOES_ON[name] in told
         return told
 
     def ended(self, name: str) -> str:
@@ -153,9 +153,11 @@ def test_the_tutorial_runs_as_written_and_finds_the_winner(terminals: Terminals)
                 check_metrics(terminals)
             printed = terminals.run(words) if name is None else terminals.start(name, words)
     assert shown == {"before.py", "after.py"}
-    deadline = time.monotonic() + DEADLINE
-    while "background: green" not in terminals.page("8000"):  # the edge has forgotten the task: the fallback
-        assert time.monotonic() < deadline
+    until(
+        lambda: "background: green" in terminals.page("8000"),
+        "the edge has forgotten the task: the fallback",
+        within=DEADLINE,
+    )
     log = (terminals.folder / "uvicorn.log").read_text()
     assert log.count("decide at the edge for task 'button' failed (status 404): the fallback is shown") == 1
     for name in ("uvicorn", "edge", "server"):

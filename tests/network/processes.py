@@ -73,11 +73,11 @@ def an_edge(start: Start, server: Running, name: str, *options: str) -> Running:
     return start("edge", name, "--nats", server.url("nats"), "--port", "0", *options)
 
 
-def until(condition: Callable[[], bool], what: str = "") -> None:
-    """Wait for something that must come."""
-    deadline = time.monotonic() + DEADLINE
+def until(condition: Callable[[], bool], what: str = "", *, within: float = DEADLINE) -> None:
+    """Wait for something that must come, at most so many seconds."""
+    deadline = time.monotonic() + within
     while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE:g} s: {what}"
+        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
         time.sleep(0.01)
 
 

@@ -8,12 +8,12 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from network.processes import gone, until
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask
 from outvote.demo.setting import choose
@@ -93,14 +93,7 @@ def processes_of(folder: Path) -> list[int]:
                 found.append(int(each.parent.name))
         except OSError:
             continue
-    return [pid for pid in found if not is_zombie(pid)]
-
-
-def is_zombie(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return True
+    return [pid for pid in found if not gone(pid)]
 
 
 def begun(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -131,15 +124,10 @@ def test_ctrl_c_at_any_moment_leaves_no_process_and_no_file_behind(seed: int, tm
 
 def test_a_demo_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None:
     demo = begun(tmp_path)
-    deadline = time.monotonic() + DEADLINE
-    while len(processes_of(tmp_path)) < 6:  # itself, the server, its engine and three edges
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: len(processes_of(tmp_path)) == 6, "itself, the server, its engine and three edges", within=DEADLINE)
     demo.kill()
     demo.communicate()
-    while processes_of(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not processes_of(tmp_path), "all have ended", within=DEADLINE)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import nats
@@ -21,10 +21,12 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 
+from network.processes import gone, until
 from outvote.core.errors import OutvoteError
 from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, Restart, die_with, find_binary
 
 DEADLINE = 10.0
+soon = partial(until, within=DEADLINE)
 PARENT = """
 import signal, sys
 from pathlib import Path
@@ -34,22 +36,6 @@ engine.start()
 print(engine.pid, flush=True)
 signal.pause()
 """
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < until, f"not within {DEADLINE:g} s: {what}"
-        time.sleep(0.005)
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended; who inherits an orphan may take its time to bury it."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
 def running(engine: Engine) -> int:
@@ -211,7 +197,7 @@ def test_start_and_stop_leave_no_process_no_port_and_no_thread_behind(tmp_path: 
         assert engine.http_url is None
     assert not engine.alive
     assert engine.pid is None
-    assert is_gone(pid)
+    assert gone(pid)
     assert not is_listening(port)
     assert threads_of_engines() == []
     assert list(tmp_path.glob("*.ports")) == []
@@ -263,7 +249,7 @@ def test_an_engine_that_does_not_listen_to_sigterm_is_killed(engine: Engine) -> 
     pid = running(engine)
     os.kill(pid, signal.SIGSTOP)
     engine.stop(deadline=0.1)
-    assert is_gone(pid)
+    assert gone(pid)
 
 
 def test_ctrl_c_in_the_terminal_does_not_reach_the_engine(engine: Engine) -> None:
@@ -322,7 +308,7 @@ def test_the_store_survives_restarts_and_the_address_stays(engine: Engine) -> No
 def test_acknowledged_messages_survive_a_kill_of_the_engine_under_load(engine: Engine) -> None:
     pid = running(engine)
     acknowledged = asyncio.run(publish_until_killed(engine.url, pid, kill_after=500))
-    wait_until(lambda: not engine.alive, "the engine is dead")
+    soon(lambda: not engine.alive, "the engine is dead")
     with pytest.raises(EngineError, match="ended with signal SIGKILL"):
         engine.wait_ready()
     engine.stop()
@@ -345,9 +331,9 @@ def start_parent(folder: Path) -> tuple[subprocess.Popen[str], int]:
 def test_a_killed_parent_takes_the_engine_with_it(tmp_path: Path) -> None:
     parent, pid = start_parent(tmp_path)
     with parent:
-        assert not is_gone(pid)
+        assert not gone(pid)
         parent.kill()
-    wait_until(lambda: is_gone(pid), "the engine has ended with its parent")
+    soon(lambda: gone(pid), "the engine has ended with its parent")
 
 
 def test_a_parent_that_forgets_to_stop_takes_the_engine_with_it(tmp_path: Path) -> None:
@@ -359,7 +345,7 @@ def test_a_parent_that_forgets_to_stop_takes_the_engine_with_it(tmp_path: Path) 
         timeout=DEADLINE,
     )
     assert done.stderr == ""
-    wait_until(lambda: is_gone(int(done.stdout)), "the engine has ended with its parent")
+    soon(lambda: gone(int(done.stdout)), "the engine has ended with its parent")
 
 
 def test_the_folder_of_a_killed_parent_is_free_at_once_but_never_shared(tmp_path: Path) -> None:
@@ -367,7 +353,7 @@ def test_the_folder_of_a_killed_parent_is_free_at_once_but_never_shared(tmp_path
     with parent:
         parent.kill()
     with Engine(tmp_path, port=0) as engine:
-        assert is_gone(pid)
+        assert gone(pid)
         held = [Path(os.readlink(file)).name for file in Path(f"/proc/{engine.pid}/fd").iterdir()]
         assert "engine.lock" in held  # the lock is the engine's too
 
@@ -377,7 +363,7 @@ def test_the_engine_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     starter = threading.Thread(target=engine.start)
     starter.start()
     starter.join()
-    wait_until(lambda: not Path(f"/proc/self/task/{starter.native_id}").exists(), "the thread is gone for Linux too")
+    soon(lambda: not Path(f"/proc/self/task/{starter.native_id}").exists(), "the thread is gone for Linux too")
     asyncio.run(publish(engine.url, ["one"]))
     assert engine.alive
     engine.stop()
@@ -458,7 +444,7 @@ def test_a_supervised_engine_comes_back_after_each_kill_with_all_messages(engine
         assert asyncio.run(stored(url)) == ["one"]
     pid = running(engine)
     engine.stop()
-    assert is_gone(pid)
+    assert gone(pid)
     assert restarts.empty()
     assert threads_of_engines() == []
 
@@ -467,7 +453,7 @@ def test_waiting_until_ready_waits_through_a_supervised_restart(engine: Engine) 
     engine.supervise(first_pause=0.01)
     pid = running(engine)
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: engine.pid != pid, "the engine is dead")
+    soon(lambda: engine.pid != pid, "the engine is dead")
     engine.wait_ready(DEADLINE)
     assert running(engine) != pid
 
@@ -497,7 +483,7 @@ def test_supervision_goes_on_trying_and_reports_why_it_fails(tmp_path: Path, mon
 def test_stopping_does_not_wait_for_the_next_attempt(engine: Engine) -> None:
     engine.supervise(first_pause=3600)
     os.kill(running(engine), signal.SIGKILL)
-    wait_until(lambda: not engine.alive, "the engine is dead")
+    soon(lambda: not engine.alive, "the engine is dead")
     engine.stop()
     assert not engine.alive
 
@@ -514,9 +500,9 @@ def test_a_callback_may_fail_or_stop_the_engine(engine: Engine, caplog: pytest.L
 
     engine.supervise(fail_then_stop, first_pause=0.01)
     os.kill(running(engine), signal.SIGKILL)
-    wait_until(lambda: called.qsize() == 1 and engine.alive, "the first restart")
+    soon(lambda: called.qsize() == 1 and engine.alive, "the first restart")
     os.kill(running(engine), signal.SIGKILL)
-    wait_until(lambda: called.qsize() == 2, "the second restart")
+    soon(lambda: called.qsize() == 2, "the second restart")
     assert not engine.alive
     assert "the callback of Engine.supervise failed" in caplog.text
 

@@ -335,9 +335,10 @@ def test_no_engine_is_an_error_that_says_so() -> None:
 
 
 def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp_path: Path) -> None:
+    now = [0.0]
     with EdgeStore(tmp_path / "ams.db") as store:
-        edge = Edge("ams", store, clock=time.monotonic)
-        described = task("tally", arms=["red", "green", "blue"], fallback="blue", reward_window=0.01)
+        edge = Edge("ams", store, clock=lambda: now[0])
+        described = task("tally", arms=["red", "green", "blue"], fallback="blue", reward_window=10.0)
         edge.hear("outvote.live.shop-1.task", task_record(described))
         decided = [edge.decide("shop") for _ in range(3)]
         assert len(edge.tasks["shop"].windows) == 1
@@ -350,11 +351,11 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
             edge.reward("shop", arm, 2.0, ticket)
         with pytest.raises(UnknownArm):
             edge.reward("shop", 3, 1.0, ticket)
-        time.sleep(0.02)  # the window passes
+        now[0] = 11.0  # the window passes
         edge.keep()
         assert edge.tasks["shop"].player.snapshot() == before
         assert not store.messages("shop-1")
-        again = Edge("ams", store, clock=time.monotonic)
+        again = Edge("ams", store, clock=lambda: now[0])
         assert again.decide("shop") == (2, 0)
 
 

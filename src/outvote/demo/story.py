@@ -46,7 +46,6 @@ class Story:
     """What happened so far."""
 
     setting: Setting
-    phase: str = "starting"
     eliminations: list[Elimination] = field(default_factory=list)
     winner: str | None = None
     events: int = 0
@@ -128,7 +127,6 @@ class _Teller:
         await self._create()
         trouble = Chaos(self._fleet, lambda: self._users.events, story.setting.seed)
         story.troubles = trouble.troubles
-        story.phase = "running"
         start = time.monotonic()
         works = [
             self._users.live(),
@@ -140,7 +138,6 @@ class _Teller:
         finally:
             for browser in (self._server, *self._edges.values()):
                 browser.close()
-        story.phase = "done"
         self._look(story)
 
     async def _create(self) -> None:

@@ -112,7 +112,7 @@ def make(question: Question, *, progress: Callable[[float], None] = lambda done:
         days = None if found is None or question.traffic is None else found.draws / question.traffic
         options.append(Option(task, found, days))
         progress(1)
-    options = _fit_floor(question, options, progress)
+    options = _fit_floor(question, options)
     chosen, reason = _recommend(question, options)
     options = [replace(option, recommended=option is chosen) for option in options]
     return Plan(question, options, reason, list(_advice(question, options, chosen)))
@@ -136,7 +136,7 @@ def tasks(question: Question) -> Iterator[Task]:
     yield Task(**tally, floor=question.floor, privacy_budget=budget)
 
 
-def _fit_floor(question: Question, options: list[Option], progress: Callable[[float], None]) -> list[Option]:
+def _fit_floor(question: Question, options: list[Option]) -> list[Option]:
     """With a bit budget, the smallest floor with which Tally may keep it: larger tallies say more for a bit."""
     if question.bit_budget is None:
         return options
@@ -151,7 +151,6 @@ def _fit_floor(question: Question, options: list[Option], progress: Callable[[fl
             found = estimate.of_tally(question, task)
             option = Option(task, found, None if question.traffic is None else found.draws / question.traffic)
         fitted.append(option)
-        progress(0)
     return fitted
 
 
