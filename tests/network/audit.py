@@ -58,7 +58,7 @@ async def log_at(url: str) -> list[Record]:
     found: list[Record] = []
     done = asyncio.Event()
 
-    async def take(subject: str, payload: bytes, number: int) -> None:
+    async def take(subject: str, payload: bytes, number: int, stored: float) -> None:
         found.append(Record(number, subject, payload))
         if number >= last:
             done.set()

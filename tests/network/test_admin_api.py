@@ -19,10 +19,12 @@ from outvote.core import protocols
 from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.network import admin_api
-from outvote.network.admin_api import OperatedServer, make_app
-from outvote.network.admin_views import DatedFold, description, most_bits
+from outvote.network.admin_api import make_app
+from outvote.network.admin_views import description, most_bits
 from outvote.network.engine import Engine
+from outvote.network.history import DatedFold
 from outvote.network.link import Link
+from outvote.network.operated import OperatedServer
 from outvote.network.records import Coder, UpSubject, task_record
 
 DEADLINE = 20.0
@@ -227,7 +229,7 @@ def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
         [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
     ):
         fold.apply(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record)
-    ams, fra = description(fold.tasks["votes-1"], []).edges
+    ams, fra = description(fold.tasks["votes-1"], fold.histories["votes-1"]).edges
     assert (ams.edge, ams.several_lives, ams.incarnation, ams.last_sequence) == ("ams", True, "bb", 0)
     assert [(each.incarnation, each.last_sequence) for each in ams.incarnations] == [("zz", 1), ("bb", 0)]
     assert (fra.edge, fra.several_lives, len(fra.incarnations)) == ("fra", False, 1)
@@ -324,7 +326,7 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     rng = random.Random(2)
     found = fold.tasks["shop-1"]
     sequence = 1
-    while description(found, []).status == "running":
+    while description(found, fold.histories["shop-1"]).status == "running":
         for name, player in players.items():
             arm, ticket = player.decide()
             for message in player.reward(arm, float(rng.random() < means[name][arm]), ticket=ticket):
@@ -332,7 +334,7 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
                 where = UpSubject(name, "shop-1", "life", message.sequence)
                 fold.apply(str(where), coder.up(message), sequence)
         assert sequence < 2_000
-    told = description(found, fold.moments["shop-1"])
+    told = description(found, fold.histories["shop-1"])
     assert (told.status, told.held, told.winner) == ("held", True, None)
     assert "the sites' results differ by" in str(told.hold_reason)
     first = msgspec.to_builtins(told.arms[0])

@@ -16,11 +16,12 @@ from outvote import __version__
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
 from outvote.network import admin_api
-from outvote.network.admin_api import Admin, OperatedServer, make_app
+from outvote.network.admin_api import Admin, make_app
 from outvote.network.admin_openapi import TYPES, openapi
 from outvote.network.admin_request import ALLOWED, NewTask
 from outvote.network.engine import Engine
 from outvote.network.link import Link
+from outvote.network.operated import OperatedServer
 
 TALLY: dict[str, Any] = {
     "name": "shop",
@@ -160,6 +161,8 @@ def test_every_path_method_and_status_is_answered_as_the_document_says(
             ask = Checked(client)
             try:
                 await what_works(ask)
+                server.changes.close()  # else the next one would never end
+                await ask("GET", "/v1/events", 200)
                 await what_is_refused(ask, server, monkeypatch)
                 await what_fails(ask, server, monkeypatch)
             finally:
@@ -178,6 +181,9 @@ async def what_works(ask: Checked) -> None:
     await ask("GET", f"/v1/tasks/{{task}}:{made.json()['id']}", 200)
     await ask("GET", "/v1/tasks", 200)
     await ask("POST", "/v1/tasks/{task}/stop:shop", 200)
+    told = await ask("PUT", "/v1/tasks/{task}/expectation:votes", 200, json={"traffic": 500, "difference": 0.1})
+    assert (await ask("GET", "/v1/tasks/{task}:votes", 200)).json()["expectation"] == told.json()
+    await ask("GET", "/v1/edges", 200)
     await ask("GET", "/healthz", 200)
     await ask("GET", "/metrics", 200)
     described = await ask("GET", "/openapi.json", 200)
@@ -189,8 +195,13 @@ async def what_is_refused(ask: Checked, server: OperatedServer, monkeypatch: pyt
         ("GET", "/v1/tasks/{task}:no"),
         ("DELETE", "/v1/tasks/{task}:no"),
         ("POST", "/v1/tasks/{task}/stop:no"),
+        ("PUT", "/v1/tasks/{task}/expectation:no"),
     ):
         await ask(method, path, 404)
+    expectation = "/v1/tasks/{task}/expectation:shop"
+    await ask("PUT", expectation, 400, content=b"{")
+    await ask("PUT", expectation, 413, content=b" " * 65_537)
+    await ask("PUT", expectation, 422, json={"traffic": -1})
     await ask("POST", "/v1/tasks", 400, content=b"{")
     await ask("POST", "/v1/tasks", 409, json=TALLY)
     await ask("POST", "/v1/tasks", 413, content=b" " * 65_537)
@@ -199,14 +210,16 @@ async def what_is_refused(ask: Checked, server: OperatedServer, monkeypatch: pyt
         ("POST", "/v1/tasks", "create"),
         ("DELETE", "/v1/tasks/{task}:shop", "delete_task"),
         ("POST", "/v1/tasks/{task}/stop:shop", "stop_task"),
+        ("PUT", "/v1/tasks/{task}/expectation:shop", "expect"),
     )
     for method, path, name in changes:
         with monkeypatch.context() as during:
+            body = {"traffic": 9} if name == "expect" else {**TALLY, "name": "new"}
             during.setattr(server, name, impossible)
-            await ask(method, path, 409, json={**TALLY, "name": "new"})
+            await ask(method, path, 409, json=body)
             during.setattr(server, name, endless)
             during.setattr(admin_api, "PATIENCE", 0.01)
-            await ask(method, path, 503, json={**TALLY, "name": "new"})
+            await ask(method, path, 503, json=body)
     with monkeypatch.context() as during:
         during.setattr(server, "_follower", None)
         await ask("GET", "/healthz", 503)
@@ -215,7 +228,8 @@ async def what_is_refused(ask: Checked, server: OperatedServer, monkeypatch: pyt
 async def what_fails(ask: Checked, server: OperatedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that nobody foresaw, whichever it is."""
     with monkeypatch.context() as during:
-        during.setattr(server, "fold", None)
+        for part in ("fold", "dated", "changes"):
+            during.setattr(server, part, None)
         during.setattr(admin_api, "openapi", None)
         for path, method, status in documented():
             if status == 500:

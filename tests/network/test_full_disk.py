@@ -148,7 +148,7 @@ def test_a_server_whose_engine_has_a_full_disk_says_so_and_ends_and_goes_on_when
 
 
 def test_asking_an_engine_whether_it_stores_leaves_nothing_in_the_log_nor_in_another(tmp_path: Path) -> None:
-    async def ignore(subject: str, payload: bytes, sequence: int) -> None:
+    async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> None:
         """Only that it was read matters."""
 
     async def run(url: str) -> None:

@@ -102,9 +102,10 @@ async def work(args: argparse.Namespace, engine: Engine | None, listening: socke
 
 
 async def serve(args: argparse.Namespace, url: str, engine: Engine | None, listening: socket.socket) -> None:
-    from outvote.network.admin_api import OperatedServer, make_app
+    from outvote.network.admin_api import make_app
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
+    from outvote.network.operated import OperatedServer
     from outvote.network.together import first_of
 
     server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE))
@@ -129,8 +130,9 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
         app = make_app(server, bit_budget=args.bit_budget)
         serving.tell_ready(args, record, "\n".join(lines))
         works = [
-            run_app(app, listening),
+            run_app(app, listening, closing=server.changes.close),
             server.watch(),
+            server.look_around(),
             *([] if engine is None else [while_it_stores(server, engine)]),
         ]
         await first_of(*works)

@@ -7,7 +7,7 @@ It keeps nothing: every answer is read from the fold, every change is a record i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
@@ -15,20 +15,21 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
 from outvote.network import admin_metrics
+from outvote.network.admin_fleet import edge_list
 from outvote.network.admin_openapi import openapi
-from outvote.network.admin_request import LARGEST_BODY, Refused, read_task
+from outvote.network.admin_request import LARGEST_BODY, Refused, read_expectation, read_task
 from outvote.network.admin_views import (
     BitBudget,
     Created,
-    DatedFold,
     Health,
     Stopped,
+    TaskDescription,
     TaskList,
     bit_budget,
     description,
@@ -37,24 +38,14 @@ from outvote.network.admin_views import (
     summary,
 )
 from outvote.network.fold import FoldedTask
-from outvote.network.link import Link
+from outvote.network.operated import OperatedServer
 from outvote.network.problems import Problem
-from outvote.network.server import NameTaken, SyncServer
+from outvote.network.server import NameTaken
 
 PATIENCE = 10.0
 """Seconds in which the engine must have stored a change."""
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-
-
-class OperatedServer(SyncServer):
-    """A server with what its operators ask for."""
-
-    def __init__(self, link: Link) -> None:
-        super().__init__(link)
-        self.link = link
-        self.dated = DatedFold()
-        self.fold = self.dated
 
 
 class Admin:
@@ -73,6 +64,9 @@ class Admin:
             "/v1/tasks": {"GET": self.list, "POST": self.create},
             "/v1/tasks/{task}": {"GET": self.show, "DELETE": self.delete},
             "/v1/tasks/{task}/stop": {"POST": self.stop},
+            "/v1/tasks/{task}/expectation": {"PUT": self.expect},
+            "/v1/edges": {"GET": self.edges},
+            "/v1/events": {"GET": self.events},
             "/healthz": {"GET": self.health},
             "/metrics": {"GET": self.metrics},
             "/openapi.json": {"GET": self.describe},
@@ -102,14 +96,33 @@ class Admin:
         await self._stored(self.server.delete_task(found.task_id))
         return Response(status_code=204)
 
+    async def expect(self, request: Request) -> Response:
+        found = self._find(request)
+        expectation = read_expectation(await _body(request))
+        await self._stored(self.server.expect(found.task_id, expectation))
+        return answer(expectation)
+
     # ---- what there is
 
     async def list(self, request: Request) -> Response:
-        return answer(TaskList(tuple(summary(found) for found in self.server.fold.tasks.values()), self.bits()))
+        return answer(self.tasks())
 
     async def show(self, request: Request) -> Response:
-        found = self._find(request)
-        return answer(description(found, self.server.dated.moments.get(found.task_id, [])))
+        return answer(self.describe_task(self._find(request)))
+
+    async def edges(self, request: Request) -> Response:
+        return answer(edge_list(self.server))
+
+    async def events(self, request: Request) -> Response:
+        """What has changed, for as long as somebody listens: `data` names tasks by their ids, and the fleet."""
+
+        changes = self.server.changes.watch()
+
+        async def lines() -> AsyncIterator[bytes]:
+            async for topics in changes:
+                yield b"data: " + msgspec.json.encode(sorted(topics)) + b"\n\n"
+
+        return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
     async def health(self, request: Request) -> Response:
         server, well = self.server, self.server.ready
@@ -122,6 +135,13 @@ class Admin:
 
     async def describe(self, request: Request) -> Response:
         return answer(openapi())
+
+    def tasks(self) -> TaskList:
+        dated = self.server.dated
+        return TaskList(tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()), self.bits())
+
+    def describe_task(self, found: FoldedTask) -> TaskDescription:
+        return description(found, self.server.dated.histories[found.task_id])
 
     def bits(self) -> BitBudget:
         return bit_budget(self.server.fold, self.bit_budget)

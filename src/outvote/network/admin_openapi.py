@@ -9,11 +9,13 @@ import msgspec
 from outvote import __version__
 from outvote.core.task import Task
 from outvote.network import problems
+from outvote.network.admin_fleet import EdgeList
 from outvote.network.admin_request import LARGEST_BODY, NewTask
 from outvote.network.admin_views import Created, Health, Stopped, TaskDescription, TaskList
+from outvote.network.expectation import Expectation
 from outvote.network.problems import Problem
 
-TYPES: Final = (Created, Stopped, TaskList, TaskDescription, Health, NewTask, Task, Problem)
+TYPES: Final = (Created, Stopped, TaskList, TaskDescription, EdgeList, Health, NewTask, Expectation, Task, Problem)
 """What has a schema of its own; the types of their fields come along."""
 
 
@@ -59,6 +61,16 @@ def openapi() -> dict[str, Any]:
                     "409",
                     "503",
                 ),
+            },
+            "/v1/tasks/{task}/expectation": {"parameters": [task], "put": _EXPECT},
+            "/v1/edges": {"get": _operation("All edges, and which are alive.", _as_json("EdgeList"))},
+            "/v1/events": {
+                "get": _operation(
+                    "What changes, as server-sent events for as long as the connection lasts. The data of each is a "
+                    "JSON list: the ids of tasks that have changed, and `fleet` if edges have. An empty list is sent "
+                    "at once, and now and then while nothing changes.",
+                    {"text/event-stream": {"schema": {"type": "string"}}},
+                )
             },
             "/healthz": {
                 "get": {
@@ -116,6 +128,12 @@ _REFUSALS: Final = {
     "422": "A task that cannot be.",
     "500": "The server failed.",
     "503": "The engine has not confirmed the change in time: it may be stored or not.",
+}
+_EXPECT: Final = {
+    "summary": "What operators expect of a task, from now on: pages use it to say how long it will take.",
+    "requestBody": {"required": True, "content": _as_json("Expectation")},
+    "responses": {"200": {"description": "It is in the log.", "content": _as_json("Expectation")}}
+    | _refusals("400", "404", "409", "413", "422", "503"),
 }
 _CREATE: Final = {
     "summary": "A new task: edges begin at once.",

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
 from outvote.core.task import NAME, PROTOCOLS, Task
+from outvote.network import expectation
+from outvote.network.expectation import Expectation
 from outvote.network.problems import Problem
 from outvote.network.records import task_record
 
@@ -80,6 +82,16 @@ def read_task(body: bytes) -> Task:
     except InvalidTask as error:
         raise Refused(422, "invalid-task", str(error)) from None
     return task
+
+
+def read_expectation(body: bytes) -> Expectation:
+    """What operators expect of a task, from a request."""
+    try:
+        return expectation.read_expectation(body)
+    except MalformedMessage as error:
+        raise Refused(400, "not-json", str(error)) from None
+    except InvalidTask as error:
+        raise Refused(422, "invalid-expectation", str(error)) from None
 
 
 def _arguments(asked: Mapping[str, Any]) -> dict[str, Any]:

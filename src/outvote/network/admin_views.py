@@ -5,8 +5,7 @@ Pure: everything is computed from the fold. A field that is not here is not answ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,37 +15,12 @@ from outvote.core.ledger import bits_bound
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
+from outvote.network.expectation import Expectation
 from outvote.network.fold import Fold, FoldedTask
+from outvote.network.history import Moment, TaskHistory
 from outvote.network.records import DownSubject
 
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
-
-
-# ---- when things happened
-
-
-class Moment(NamedTuple):
-    """When an elimination was stored, in terms of the log."""
-
-    record: int
-    """Its place in the log."""
-    messages: int
-    """How many messages of the task were in the log before it."""
-
-
-@dataclass
-class DatedFold(Fold):
-    """A fold that notes when each elimination came."""
-
-    moments: dict[str, list[Moment]] = field(default_factory=dict)
-
-    def apply(self, subject: str, payload: bytes, sequence: int) -> FoldedTask | None:
-        task = super().apply(subject, payload, sequence)
-        if task is not None:
-            moments = self.moments.setdefault(task.task_id, [])
-            if len(moments) < len(task.eliminations):
-                moments.append(Moment(sequence, task.ledger.up_messages))
-        return task
 
 
 # ---- what is answered
@@ -87,11 +61,13 @@ class Bits(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(msgspec.Struct, frozen=True):
-    """A task in a list. `refused` counts records of edges that are no message of the task."""
+    """A task in a list. `created` is in seconds since 1970, `refused` counts records of edges that are no message of
+    the task."""
 
     id: str
     name: str
     protocol: str
+    created: float
     status: Status
     winner: str | None
     remaining: tuple[str, ...]
@@ -120,13 +96,14 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class EliminationView(msgspec.Struct, frozen=True):
-    """When an arm went out: the number of the elimination, its subject and place in the log, and how many messages of
-    the task were there before it."""
+    """When an arm went out: the number of the elimination, its subject and place in the log, how many messages of the
+    task were there before it, and when it was stored, in seconds since 1970."""
 
     number: int
     subject: str
     record: int
     after_messages: int
+    at: float
 
 
 class ArmView(msgspec.Struct, frozen=True):
@@ -162,8 +139,11 @@ class EdgeView(msgspec.Struct, frozen=True):
 
 
 class TaskDescription(TaskSummary, frozen=True):
-    """All about one task; `task` is its record, from which it can be created again."""
+    """All about one task; `task` is its record, from which it can be created again. `stopped_at` is when it was
+    stopped, `expectation` what operators said last that they expect of it."""
 
+    stopped_at: float | None
+    expectation: Expectation | None
     arms: tuple[ArmView, ...]
     votes_needed: tuple[float, ...]
     edges: tuple[EdgeView, ...]
@@ -195,13 +175,14 @@ def status(found: FoldedTask) -> Status:
     return "held" if isinstance(server, TallyServer) and server.held else "running"
 
 
-def summary(found: FoldedTask) -> TaskSummary:
+def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
     """A task in a list."""
     task, ledger, winner = found.task, found.ledger, found.winner
     return TaskSummary(
         id=found.task_id,
         name=task.name,
         protocol=task.protocol,
+        created=history.created,
         status=status(found),
         winner=None if winner is None else task.arms[winner],
         remaining=tuple(task.arms[arm] for arm in found.announced),
@@ -222,12 +203,14 @@ def summary(found: FoldedTask) -> TaskSummary:
     )
 
 
-def description(found: FoldedTask, moments: list[Moment]) -> TaskDescription:
+def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
     """All about one task."""
-    short = summary(found)
+    short = summary(found, history)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        arms=_arms(found, moments),
+        stopped_at=history.stopped,
+        expectation=found.expectation,
+        arms=_arms(found, history.eliminations),
         votes_needed=tuple(active / 2 for active in found.task.instances),
         edges=_edges(found),
         task=found.task,
@@ -256,7 +239,7 @@ def _arms(found: FoldedTask, moments: list[Moment]) -> tuple[ArmView, ...]:
 
 def _elimination(found: FoldedTask, number: int, moments: list[Moment]) -> EliminationView:
     subject = str(DownSubject(found.task_id, "elim", number))
-    return EliminationView(number, subject, moments[number].record, moments[number].messages)
+    return EliminationView(number, subject, *moments[number])
 
 
 def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:

@@ -150,6 +150,8 @@ class Edge:
             self._stop(hosted)
         elif where.kind == "delete":
             self._leave(hosted)
+        elif where.kind != "elim":
+            return  # what operators expect is for them
         elif where.number == hosted.eliminations:
             hosted.eliminate(payload)
             self._note_windows(hosted)
@@ -276,7 +278,7 @@ class Edge:
             _ = self.link.wire_bytes  # looked at while the connection is there: it goes with it
             await asyncio.sleep(TICK * (0.5 + random.random()))
 
-    async def _hear(self, subject: str, payload: bytes, sequence: int) -> None:
+    def _hear(self, subject: str, payload: bytes) -> None:
         try:
             self.hear(subject, payload)
         except OutvoteError:

@@ -18,6 +18,7 @@ from outvote.core.errors import MalformedMessage, OutvoteError
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
+from outvote.network.expectation import Expectation, read_expectation
 from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_task
 
 LARGEST_ANSWER = 256 * 1024
@@ -48,6 +49,10 @@ class FoldedTask:
         self.payloads: list[bytes] = []
         """The same, as they were sent."""
         self.stopped = False
+        self.expectation: Expectation | None = None
+        """What operators said last."""
+        self.expectations = 0
+        """How often they have said it."""
         self.refused = 0
         """Upward records that are no message of this task: each is a fault or an attack."""
         self.highest: dict[tuple[str, str], int] = {}
@@ -120,8 +125,8 @@ class Fold:
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
 
-    def apply(self, subject: str, payload: bytes, sequence: int) -> FoldedTask | None:
-        """Read one record; returns the task that it touched."""
+    def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> FoldedTask | None:
+        """Read one record; returns the task that it touched. When it was stored changes nothing here."""
         self.read = sequence
         try:
             task = self._touch(parse(subject), payload)
@@ -148,6 +153,9 @@ class Fold:
             task.receive(where, payload)
             if task.knows_more:
                 self.pending.add(where.task_id)
+        elif where.kind == "expect":
+            task.expectations += 1
+            task.expectation = read_expectation(payload)
         elif where.number is not None:
             task.adopt(where.number, payload)
             if not task.knows_more:

@@ -22,8 +22,8 @@ from nats.js.errors import APIError
 from outvote.core.errors import OutvoteError
 from outvote.network.records import DOWN
 
-Read = Callable[[str, bytes, int], Awaitable[None]]
-"""(subject, payload, sequence in the stream)."""
+Read = Callable[[str, bytes, int, float], Awaitable[None]]
+"""(subject, payload, sequence in the stream, when it was stored: seconds since 1970)."""
 
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks at how far the log reaches."""
@@ -36,10 +36,14 @@ NOT_THERE: Final = 10071
 _PAUSE: Final = 0.1
 
 
-def place(reply: str) -> int:
-    """The sequence in the stream, from the subject for acknowledgements; `Msg.metadata` reads all of it, dates too."""
+def place(reply: str) -> tuple[int, float]:
+    """The sequence in the stream, and when it was stored, from the subject for acknowledgements.
+
+    `Msg.metadata` reads all of it, and takes longer than all the rest.
+    """
     tokens = reply.split(".")
-    return int(tokens[5] if len(tokens) == 9 else tokens[7])
+    first = 5 if len(tokens) == 9 else 7
+    return int(tokens[first]), int(tokens[first + 2]) / 1e9
 
 
 class LogReplaced(OutvoteError):
@@ -110,7 +114,7 @@ class Follower:
 
         async def take(message: Msg) -> None:
             nonlocal first
-            sequence = place(message.reply)
+            sequence, stored = place(message.reply)
             if life != self._life or sequence <= self.read:
                 return
             if not first and sequence != self.read + 1:  # a gap; one that is in the log itself is passed the next time
@@ -120,7 +124,7 @@ class Follower:
             self.read = sequence
             if message.subject.startswith(DOWN):
                 self._there = message.subject, sequence
-            await self._give(message.subject, message.data, sequence)
+            await self._give(message.subject, message.data, sequence, stored)
             if sequence >= self.end:
                 self._reached.set()
 

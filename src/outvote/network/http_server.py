@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import uvicorn
@@ -55,8 +55,11 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def run_app(app: Any, listener: socket.socket) -> None:
-    """Answer requests in the running loop until cancelled, then let those under way end."""
+async def run_app(app: Any, listener: socket.socket, *, closing: Callable[[], None] = lambda: None) -> None:
+    """Answer requests in the running loop until cancelled, then let those under way end.
+
+    `closing` is called first: it ends those that would go on for ever.
+    """
     config = uvicorn.Config(
         app,
         http="httptools",
@@ -75,5 +78,6 @@ async def run_app(app: Any, listener: socket.socket) -> None:
     try:
         await asyncio.shield(running)
     finally:
+        closing()
         server.should_exit = True
         await running

@@ -181,14 +181,22 @@ class Link:
         self._followers.append(follower)
         return follower
 
-    async def listen(self, read: Read) -> None:
+    async def listen(self, hear: Callable[[str, bytes], None]) -> None:
         """Live news: what goes down, as it is stored. What is missed is missed: catch up."""
 
         async def take(message: Msg) -> None:
-            headers = message.headers or {}
-            await read(message.subject, message.data, int(headers.get("Nats-Sequence", "0")))
+            hear(message.subject, message.data)
 
         await self._client.subscribe(f"{LIVE}.>", cb=take)
+        await self._client.flush()
+
+    async def overhear(self, heard: Callable[[str], None]) -> None:
+        """Who catches up, whichever server answers: the signs of life of all edges."""
+
+        async def take(message: Msg) -> None:
+            heard(message.subject.rpartition(".")[2])
+
+        await self._client.subscribe(f"{SYNC}.*", cb=take)
         await self._client.flush()
 
     async def ask(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@
 | a task is created, stopped, deleted | `outvote.down.<task-id>.task`, `.stop`, `.delete` | JSON |
 | a message of an edge | `outvote.up.<edge>.<task-id>.<incarnation>.<sequence>` | the coded message |
 | the n-th elimination | `outvote.down.<task-id>.elim.<n>` | the coded elimination |
+| what operators expect of a task, the n-th time they say it | `outvote.down.<task-id>.expect.<n>` | JSON |
 
 A subject holds one message for ever, so whoever stores first wins and a repetition is refused: that is what makes
 everything here safe to send again.
@@ -39,7 +40,7 @@ class UpSubject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DownSubject:
-    """What is told to all: `kind` is task, stop, delete or elim; only eliminations are numbered."""
+    """What is told to all: `kind` is task, stop, delete, elim or expect; only the last two are numbered."""
 
     task_id: str
     kind: str
@@ -57,8 +58,8 @@ def parse(subject: str) -> UpSubject | DownSubject:
     match parts:
         case ["outvote", "down" | "live", task_id, "task" | "stop" | "delete" as kind]:
             return DownSubject(task_id, kind)
-        case ["outvote", "down" | "live", task_id, "elim", number] if _is_number(number):
-            return DownSubject(task_id, "elim", int(number))
+        case ["outvote", "down" | "live", task_id, "elim" | "expect" as kind, number] if _is_number(number):
+            return DownSubject(task_id, kind, int(number))
     raise MalformedMessage(f"no subject of this network: {subject!r}")
 
 

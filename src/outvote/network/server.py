@@ -6,12 +6,14 @@ It owns nothing: all that it knows is in the log, so it may be killed at any tim
 from __future__ import annotations
 
 import asyncio
+import functools
 import secrets
 from collections.abc import Callable
 from typing import Any
 
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
+from outvote.network.expectation import Expectation
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.follower import Follower
 from outvote.network.link import Link
@@ -51,6 +53,7 @@ class SyncServer:
         await self._follower.wait_current()
         self._proposing = asyncio.create_task(self._propose())
         await self._link.answer(self._reply)
+        await self._link.overhear(self.heard)
 
     async def watch(self) -> None:
         """Until this server cannot go on: raises why."""
@@ -96,6 +99,22 @@ class SyncServer:
         await self._link.store(str(DownSubject(task_id, "delete")), b"{}")
         await self.wait_for(lambda: task_id not in self.fold.tasks)
 
+    async def expect(self, task_id: str, expectation: Expectation) -> None:
+        """What operators expect of a task from now on: of two said at once, the second in the log is the last."""
+        new = False
+        while not new:
+            number = self._known(task_id).expectations
+            new = await self._link.store(str(DownSubject(task_id, "expect", number)), expectation.record())
+            await self.wait_for(functools.partial(self._was_said, task_id, number))
+
+    # ---- what those may add who look on
+
+    def heard(self, edge: str) -> None:
+        """A sign of life."""
+
+    def has_changed(self, task: FoldedTask | None) -> None:
+        """A record was read, of this task if it is of any."""
+
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until the log, as read, makes it true."""
         if condition():
@@ -114,10 +133,14 @@ class SyncServer:
             raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.fold.tasks) or 'none'}")
         return self.fold.tasks[task_id]
 
-    async def _read(self, subject: str, payload: bytes, sequence: int) -> None:
-        self.fold.apply(subject, payload, sequence)
+    def _was_said(self, task_id: str, number: int) -> bool:
+        return task_id not in self.fold.tasks or self.fold.tasks[task_id].expectations > number
+
+    async def _read(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
+        task = self.fold.apply(subject, payload, sequence, stored)
         if self.fold.pending:
             self._due.set()
+        self.has_changed(task)
         for condition, future in self._waiters:
             if not future.done() and condition():
                 future.set_result(None)

@@ -1,0 +1,63 @@
+"""What has changed, told to those who watch: many changes in a short time are one.
+
+A watcher that is slow holds up nobody: what changed meanwhile waits for it, as a set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+FLEET: Final = "fleet"
+"""Edges came, went or sent something. Every other topic is the id of a task."""
+PAUSE: Final = 0.25
+"""Seconds between two tellings, at least."""
+BEAT: Final = 15.0
+"""Seconds of silence after which nothing is told, so that a connection that has died is found out."""
+
+
+class Changes:
+    """One source, any number of watchers."""
+
+    def __init__(self) -> None:
+        self._watchers: set[_Watcher] = set()
+        self._closed = False
+
+    def note(self, *topics: str) -> None:
+        for watcher in self._watchers:
+            watcher.topics.update(topics)
+            watcher.woken.set()
+
+    def close(self) -> None:
+        """Every watcher ends."""
+        self._closed = True
+        for watcher in self._watchers:
+            watcher.woken.set()
+
+    async def watch(self) -> AsyncIterator[frozenset[str]]:
+        """What has changed since the last time; nothing, now and then, and at once at the beginning."""
+        watcher = _Watcher()
+        self._watchers.add(watcher)
+        try:
+            yield frozenset()
+            while not self._closed:
+                try:
+                    await asyncio.wait_for(watcher.woken.wait(), BEAT)
+                except TimeoutError:
+                    yield frozenset()
+                    continue
+                watcher.woken.clear()
+                if self._closed:
+                    return
+                topics, watcher.topics = frozenset(watcher.topics), set()
+                yield topics
+                await asyncio.sleep(PAUSE)
+        finally:
+            self._watchers.discard(watcher)
+
+
+class _Watcher:
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.woken = asyncio.Event()

@@ -1,0 +1,47 @@
+"""What operators expect of a task: its traffic, and what its arms are worth. Pure, and for people: no decision uses it.
+
+It is a record in the log beside the task, not a part of it: it may be said later, and said again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from outvote.core.errors import InvalidTask, MalformedMessage
+
+MOST_TRAFFIC: Final = 1e15
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Events a day in the whole fleet; the mean reward of all arms but the best, and how much better that one is."""
+
+    traffic: Annotated[float, msgspec.Meta(gt=0, le=MOST_TRAFFIC)] | None = None
+    baseline: Share | None = None
+    difference: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.baseline is not None and self.difference is not None and self.baseline + self.difference > 1:
+            raise InvalidTask(
+                f"baseline and difference must be at most 1 together, got {self.baseline:g} and {self.difference:g}"
+            )
+
+    def record(self) -> bytes:
+        return msgspec.json.encode(self)
+
+
+_decode = msgspec.json.Decoder(Expectation).decode
+
+
+def read_expectation(payload: bytes) -> Expectation:
+    try:
+        return _decode(payload)
+    except msgspec.ValidationError as error:
+        raise InvalidTask(f"{error}; an expectation is like {EXAMPLE}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"an expectation must be JSON, like {EXAMPLE}: {error}") from None
+
+
+EXAMPLE: Final = '{"traffic": 50000, "baseline": 0.1, "difference": 0.02}'

@@ -1,0 +1,66 @@
+"""A server with what its operators ask for: when things happened, which edges are alive, and what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from outvote.network.changes import FLEET, Changes
+from outvote.network.fold import FoldedTask
+from outvote.network.history import DatedFold, EdgeHistory
+from outvote.network.link import Link
+from outvote.network.server import SyncServer
+from outvote.network.signs import EdgeState, Signs
+
+LOOK_EVERY: Final = 5.0
+"""Seconds between two looks at who has fallen silent."""
+
+
+class OperatedServer(SyncServer):
+    """One server process, looked at by people."""
+
+    def __init__(self, link: Link, *, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since 1970."""
+        super().__init__(link)
+        self.link = link
+        self.clock = clock
+        self.dated = DatedFold()
+        self.fold = self.dated
+        self.signs = Signs(clock())
+        self.changes = Changes()
+
+    def heard(self, edge: str) -> None:
+        if self.signs.hear(edge, self.clock()):
+            self.changes.note(FLEET)
+
+    def has_changed(self, task: FoldedTask | None) -> None:
+        if task is not None:
+            self.changes.note(task.task_id, FLEET)
+
+    async def look_around(self) -> None:
+        """For ever: tell those who watch when an edge has fallen silent, or the engine went away."""
+        before: object = None
+        while True:
+            now = self.link.connected, self.ready, self.edge_counts()
+            if now != before:
+                self.changes.note(FLEET)
+            before = now
+            await asyncio.sleep(LOOK_EVERY)
+
+    def edges(self) -> Iterator[tuple[str, EdgeState, EdgeHistory]]:
+        """All edges that were heard of, are in the log or are named by a task, in the order of their names."""
+        names = {*self.signs.last, *self.dated.edges}
+        for found in self.fold.tasks.values():
+            names.update(found.task.player_names)
+        now = self.clock()
+        for name in sorted(names):
+            history = self.dated.edges.get(name)
+            state = self.signs.state(name, seen=history is not None, now=now)
+            yield name, state, history or EdgeHistory()
+
+    def edge_counts(self) -> Counter[EdgeState]:
+        """How many edges are in which state."""
+        return Counter(state for _, state, _ in self.edges())
