@@ -7,7 +7,8 @@ from itertools import pairwise, product
 
 import pytest
 
-from outvote.core.confidence import GRID, jeffreys_interval, noisy_interval
+from outvote.core.confidence import jeffreys_interval, noisy_interval
+from outvote.core.noisy_outbid import GRID
 
 from . import laws
 

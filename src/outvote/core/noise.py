@@ -114,6 +114,13 @@ def binomial_law(trials: int, mean: float) -> list[float]:
     return [math.exp(ways + s * yes + (trials - s) * no) for s, ways in enumerate(_log_ways(trials))]
 
 
+def times_log(count: int, probability: float) -> float:
+    """count·ln(probability), 0 for nothing."""
+    if not count:
+        return 0.0
+    return count * math.log(probability) if probability > 0 else -math.inf
+
+
 @functools.cache
 def _log_ways(trials: int) -> list[float]:
     return [math.lgamma(trials + 1) - math.lgamma(s + 1) - math.lgamma(trials - s + 1) for s in range(trials + 1)]

@@ -13,12 +13,13 @@ from typing import Any
 
 from outvote.core import snapshots
 from outvote.core.announced import Announced
-from outvote.core.confidence import jeffreys_interval, noisy_interval
+from outvote.core.confidence import Outbid, interval, outbid
 from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.events import is_index
-from outvote.core.evidence import Evidence
+from outvote.core.evidence import Evidence, log_thresholds
 from outvote.core.homogeneity import Cell, Homogeneity
+from outvote.core.lift import Lift, lift
 from outvote.core.messages import Elimination, PlayerId, Tally
 from outvote.core.task import MOST, Task
 
@@ -41,6 +42,8 @@ class TallyServer(Announced):
         self._homogeneity = Homogeneity(task)
         self._seen: dict[tuple[PlayerId, str], set[int]] = {}
         self._counts = [{size: [0] * (size + 1) for size in task.tally_sizes} for _ in task.arms]
+        self._outbids: dict[int, Outbid] = {}
+        """What people asked for since an arm's last tally: one arm is in many lifts."""
 
     def receive(self, player: PlayerId, message: Tally, *, incarnation: str = "") -> list[Elimination]:
         """A tally arrives; returns the elimination to broadcast, if there is one.
@@ -58,6 +61,7 @@ class TallyServer(Announced):
             return []
         seen.add(message.sequence)
         self._counts[message.arm][message.trials][message.successes] += 1
+        self._outbids.pop(message.arm, None)
         contenders = self._evidence.contenders
         if message.arm not in contenders or len(contenders) == 1:
             self.late += 1
@@ -113,16 +117,35 @@ class TallyServer(Announced):
         """Successes of an arm that were reported: noisy, with a privacy budget."""
         return sum(z * count for often in self._counts[arm].values() for z, count in enumerate(often))
 
+    @property
+    def unanimous(self) -> int:
+        """Tallies in which none or all succeeded: without noise they tell what each of their events earned."""
+        return sum(often[0] + often[-1] for counts in self._counts for often in counts.values())
+
+    def evidence_share(self, arm: int) -> float:
+        """How much of the evidence is in that refutes an arm: from 0, and 1 when it is refuted."""
+        needed, _ = log_thresholds(self.task)
+        return min(max(self.log_evidence(arm) / needed, 0.0), 1.0)
+
     def log_evidence(self, arm: int) -> float:
         """The logarithm of the evidence against an arm: at ln(1/δ) it is refuted (ln(2/δ) where ε > 0)."""
         return self._evidence.accounts[arm].log_wealth
 
+    def mean(self, arm: int) -> float | None:
+        """The arm's likeliest mean, None before the first report: the share of successes, but for noise."""
+        found = self._outbid(arm)
+        return found.best if found.known else None
+
     def interval(self, arm: int) -> tuple[float, float]:
         """The arm's mean lies in here, for all arms and at all times together, with probability 1 − δ at least."""
-        limit = math.log(2 * len(self.task.arms) / self.task.delta)
-        if self.task.privacy_budget is None:
-            return jeffreys_interval(self.successes(arm), self.trials(arm), limit)
-        return noisy_interval(list(self._counts[arm].items()), self.task.privacy_budget, limit)
+        return interval(self._outbid(arm), math.log(2 * len(self.task.arms) / self.task.delta))
+
+    def lift(self, arm: int, rival: int) -> Lift:
+        """By how much an arm is better than its rival: for all pairs and at all times together with 1 − δ at least."""
+        if arm == rival:
+            raise UnknownArm(f"a lift is of one arm over another, got arm {arm!r} twice")
+        arms = len(self.task.arms)
+        return lift(self._outbid(arm), self._outbid(rival), math.log(arms * (arms - 1) / 2 / self.task.delta))
 
     # ---- snapshots
 
@@ -162,6 +185,11 @@ class TallyServer(Announced):
         return server
 
     # ---- how it works
+
+    def _outbid(self, arm: int) -> Outbid:
+        if arm not in self._outbids:
+            self._outbids[arm] = outbid(list(self._counts[arm].items()), self.task.privacy_budget)
+        return self._outbids[arm]
 
     def _announce(self) -> list[Elimination]:
         """The survivors, once they are worth a message, if the sites agree."""
