@@ -12,6 +12,7 @@ import pytest
 from network.processes import Running, Start
 from outvote.network.edge import Edge
 from outvote.network.edge_store import EdgeStore
+from outvote.network.engine import Engine
 
 
 @pytest.fixture
@@ -31,6 +32,12 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def server(start: Start) -> Running:
     return start("server", "--port", "0", "--engine-port", "0", "--store", "log")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with Engine(tmp_path / "engine", port=0) as running:
+        yield running
 
 
 @pytest.fixture

@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx
 import msgspec
+from prometheus_client.parser import text_string_to_metric_families
 
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
-from outvote.network.edge import Edge, HostedTask
+from outvote.network.edge import Edge
 from outvote.network.edge_api import make_app, serve
+from outvote.network.hosted import HostedTask
 from outvote.network.problems import Problem
 
 ARMS = ("green", "grün 🟢", "синий")
@@ -89,22 +91,17 @@ def check_problem(answer: httpx.Response, status: int, kind: str, says: str) -> 
     assert re.search(says, problem.detail), problem.detail
 
 
-METRIC = re.compile(r'([a-z_]+(?:\{status="\d{3}"\})?) (\d+)')
+def read_metrics(text: str) -> dict[str, float]:
+    """What an edge tells of itself in Prometheus' text format, by name and labels; what any process tells is left out.
 
-
-def read_metrics(text: str) -> dict[str, int]:
-    """Prometheus' text format, as strictly as it is used here: each sample after the type of its family."""
-    found: dict[str, int] = {}
-    family = ""
-    assert text.endswith("\n")
-    for line in text.splitlines():
-        if line.startswith("# TYPE "):
-            _, _, family, kind = line.split(" ")
-            assert kind == ("counter" if family.endswith("_total") else "gauge")
-        elif not line.startswith("# HELP "):
-            sample = METRIC.fullmatch(line)
-            assert sample, line
-            assert sample[1].partition("{")[0] == family
-            assert sample[1] not in found
-            found[sample[1]] = int(sample[2])
+    The library reads it as strictly as Prometheus does, and a test of the whole page asks promtool.
+    """
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for name, labels, value, *_ in family.samples:
+            if name.startswith("outvote_edge_"):
+                told = ",".join(f'{label}="{labels[label]}"' for label in sorted(labels))
+                key = f"{name}{{{told}}}" if told else name
+                assert key not in found
+                found[key] = value
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -65,6 +67,11 @@ class Running:
             pipe.close()
 
 
+def complaints(err: str) -> list[str]:
+    """What a command wrote to standard error, without what its log says of all being well."""
+    return [line for line in err.splitlines() if not re.match(r"\S+Z info ", line)]
+
+
 Start: TypeAlias = Callable[..., Running]
 """Starts a command and sees to its end: the fixture `start`."""
 
@@ -79,6 +86,14 @@ def until(condition: Callable[[], bool], what: str = "", *, within: float = DEAD
     while not condition():
         assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
         time.sleep(0.01)
+
+
+async def comes(condition: Callable[[], bool], what: str = "", *, within: float = DEADLINE) -> None:
+    """The same beside what else the loop does."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
+        await asyncio.sleep(0.005)
 
 
 def gone(pid: int) -> bool:

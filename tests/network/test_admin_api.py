@@ -5,67 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from network.operating import TALLY, VOTES, operated
+from network.processes import comes
 from outvote.core import protocols
 from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.network import admin_api
-from outvote.network.admin_api import make_app
 from outvote.network.admin_views import description, most_bits
 from outvote.network.engine import Engine
 from outvote.network.history import DatedFold
-from outvote.network.link import Link
-from outvote.network.operated import OperatedServer
 from outvote.network.records import Coder, UpSubject, task_record
 
-DEADLINE = 20.0
-TALLY: dict[str, Any] = {
-    "name": "shop",
-    "protocol": "tally",
-    "arms": ["red", "green"],
-    "players": 2,
-    "epsilon": 0,
-    "delta": 0.05,
-}
-VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
 VOTES_BOUND = 2 * 3 * 3 * 2  # 2·N·(K−1)·⌈log₂K⌉
 PROBLEM = "application/problem+json"
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with Engine(tmp_path / "engine", port=0) as running:
-        yield running
-
-
-@asynccontextmanager
-async def operated(
-    engine: Engine, *, bit_budget: int | None = None
-) -> AsyncIterator[tuple[OperatedServer, httpx.AsyncClient]]:
-    server = OperatedServer(await Link.connect(engine.url, name="server"))
-    await server.start()
-    transport = httpx.ASGITransport(make_app(server, bit_budget=bit_budget))
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-        try:
-            yield server, client
-        finally:
-            await server.stop()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
 
 
 def refusal(response: httpx.Response, status: int) -> str:
@@ -190,9 +149,9 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
             for record, edge in enumerate(("ams", "fra")):  # two of three are a quorum
                 where = UpSubject(edge, task_id, "life", 0)
                 await server.link.store(str(where), coder.up(Vote(3)))
-                await until(lambda record=record: server.fold.read >= 2 + record)  # type: ignore[misc]
+                await comes(lambda record=record: server.fold.read >= 2 + record)  # type: ignore[misc]
             await server.link.store(str(UpSubject("lis", task_id, "life", 0)), b"no message")
-            await until(lambda: server.fold.read == 5)
+            await comes(lambda: server.fold.read == 5)
             found = (await client.get("/v1/tasks/votes")).json()
             assert found["remaining"] == ["0", "1", "2"]
             last = found["arms"][3]
@@ -277,19 +236,46 @@ def test_metrics_are_in_prometheus_text_format(engine: Engine) -> None:
             response = await client.get("/metrics")
             assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
             lines = response.text.splitlines()
-            labels = f'task="votes",id="{task_id}",protocol="dme"'
+            labels = f'id="{task_id}",protocol="dme",task="votes"'
             for expected in (
-                "outvote_engine_connected 1",
-                "outvote_log_records 1",
-                f"outvote_bits_may_still_send {VOTES_BOUND}",
-                "outvote_bit_budget 100",
-                f"outvote_task_arms_remaining{{{labels}}} 4",
-                f"outvote_task_bits_bound{{{labels}}} {VOTES_BOUND}",
-                f'outvote_task_messages_total{{{labels},direction="up"}} 0',
+                "outvote_engine_connected 1.0",
+                "outvote_log_records 1.0",
+                f"outvote_may_still_send_bytes {VOTES_BOUND / 8}",
+                "outvote_budget_bytes 12.5",
+                f"outvote_task_arms_remaining{{{labels}}} 4.0",
+                f"outvote_task_bound_bytes{{{labels}}} {VOTES_BOUND / 8}",
+                f'outvote_task_messages_total{{direction="up",{labels}}} 0.0',
+                'outvote_http_requests_total{method="POST",route="/v1/tasks",status="201"} 1.0',
             ):
                 assert expected in lines
-            named = {line.split()[2] for line in lines if line.startswith("# TYPE")}
-            assert {line.partition("{")[0].split()[0] for line in lines if not line.startswith("#")} <= named
+
+
+def test_requests_are_counted_by_what_is_fixed_and_never_by_what_was_sent(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            for method, path in (
+                ("GET", "/v1/tasks/secret"),
+                ("SECRET", "/secret"),
+                ("PUT", "/v1/tasks"),
+                ("HEAD", "/healthz"),
+            ):
+                await client.request(method, path)
+            page = await client.get("/metrics", headers={"Accept": "application/openmetrics-text; version=no-number"})
+            assert page.headers["content-type"].startswith("application/openmetrics-text")
+            assert "secret" not in page.text.lower()
+            counted = {
+                (sample.labels["route"], sample.labels["method"], sample.labels["status"]): sample.value
+                for family in text_string_to_metric_families((await client.get("/metrics")).text)
+                for sample in family.samples
+                if sample.name == "outvote_http_requests_total"
+            }
+            assert counted == {
+                ("/v1/tasks/{task}", "GET", "404"): 1,
+                ("other", "other", "404"): 1,
+                ("/v1/tasks", "PUT", "405"): 1,
+                ("/healthz", "HEAD", "200"): 1,
+                ("/metrics", "GET", "200"): 1,
+            }
 
     asyncio.run(run())
 
@@ -305,13 +291,13 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
             assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
             await client.post("/v1/tasks", json=TALLY)
             await asyncio.to_thread(engine.stop)
-            await until(lambda: not server.link.connected)
+            await comes(lambda: not server.link.connected)
             ill = await client.get("/healthz")
             assert (ill.status_code, ill.json()["engine_connected"]) == (503, False)
             assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
             assert (await client.get("/v1/tasks/shop")).status_code == 200  # what is known is still shown
             await asyncio.to_thread(engine.start)
-            await until(lambda: server.ready)
+            await comes(lambda: server.ready)
             assert (await client.get("/healthz")).status_code == 200
 
     asyncio.run(run())

@@ -50,7 +50,7 @@ class EdgeProcess:
         with urllib.request.urlopen(self.url + "/metrics", timeout=DEADLINE) as answer:
             lines = answer.read().decode().splitlines()
         figures = (line.split() for line in lines if line.startswith("outvote_edge_") and "{" not in line)
-        return {name.removeprefix("outvote_edge_").removesuffix("_total"): int(value) for name, value in figures}
+        return {name.removeprefix("outvote_edge_").removesuffix("_total"): int(float(value)) for name, value in figures}
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)

@@ -5,20 +5,39 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from network.processes import DEADLINE, OUTVOTE, Running, Start, an_edge, gone, listens, request, until, well
+from network.processes import (
+    DEADLINE,
+    OUTVOTE,
+    Running,
+    Start,
+    an_edge,
+    complaints,
+    gone,
+    listens,
+    request,
+    until,
+    well,
+)
+from outvote.cli import task as task_command
 from outvote.cli.main import main
+from outvote.cli.serving import Failed
+from outvote.cli.task_show import ago, edges_told, when
 
 CREATE = ["create", "--name", "shop", "--arms", "red,green,blue", "--players", "ams,fra"]
 VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--arms", "4", "--players", "3"]
+EXPECTED = {"traffic": 50_000, "baseline": 0.1, "difference": 0.02}
+SAID = ["--traffic", "5e4", "--baseline", ".1", "--difference", ".02"]
 MEANS = {"red": 0.2, "green": 0.9, "blue": 0.1}
 
 
@@ -73,10 +92,14 @@ def test_a_fleet_of_processes_finds_the_best_arm(
     assert 0 < red["after_messages"] <= found["messages"]["up"]
     assert [edge["edge"] for edge in found["edges"]] == ["ams", "fra"]
     assert found["refused"] == 0
+    assert main(["task", "--server", server.url("server"), "show", "shop"]) == 0
+    story = re.findall(r"ago\): (.+)", capsys.readouterr().out)
+    assert story[0] == "created"
+    assert sorted(", ".join(each.removesuffix(" out") for each in story[1:]).split(", ")) == ["blue", "red"]
     until(lambda: all(request(f"{edge.url('edge')}/v1/tasks/shop")["winner"] == "green" for edge in edges))
     for edge in edges:
         code, _, err = edge.end(signal.SIGTERM)
-        assert (code, err) == (0, "")
+        assert (code, complaints(err)) == (0, [])
 
 
 def test_a_watched_task_is_printed_at_every_change_until_it_is_stopped(
@@ -113,13 +136,15 @@ def test_a_server_that_is_told_to_stop_leaves_no_process_and_no_port_behind(
     assert not gone(server.pid("engine"))
     ended, out, err = server.end(by)
     assert (ended, out) == (code, "")
-    assert err == ("outvote server: interrupted, everything was stopped in order\n" if code else "")
+    assert complaints(err) == (["outvote server: interrupted, everything was stopped in order"] if code else [])
     assert gone(server.pid("engine"))
     assert not listens(server.url("server"))
     assert not listens(server.url("nats"))
     ended, out, err = edge.end(by)  # its engine has gone before it
     assert (ended, out) == (code, "")
-    assert err == ("outvote edge: interrupted, its state was saved\n" if code else "")
+    disconnected, *rest = complaints(err)
+    assert disconnected.endswith("warning engine_disconnected")
+    assert rest == (["outvote edge: interrupted, its state was saved"] if code else [])
     assert not listens(edge.url("edge"))
 
 
@@ -146,7 +171,8 @@ def test_an_engine_that_is_killed_is_started_again(server: Running) -> None:
     until(lambda: well(server))
     code, _, err = server.end(signal.SIGTERM)
     assert code == 0
-    assert err == "outvote server: the engine ended with exit code -9 and was started again\n"
+    told = [line.partition(" ")[2] for line in complaints(err)]
+    assert sorted(told) == ["warning engine_disconnected", "warning engine_restarted exit_code=-9 attempt=1"]
 
 
 def test_an_edge_serves_what_it_knows_while_the_engine_is_unreachable(
@@ -166,7 +192,9 @@ def test_an_edge_serves_what_it_knows_while_the_engine_is_unreachable(
     twice = refused(capsys, 1, "edge", "fra", "--nats", server.url("nats"), "--port", "0", "--store", store)
     assert twice.startswith(f"the store {store} is in use by process {alone.pid('edge')}")
     code, _, err = alone.end(signal.SIGTERM)
-    assert (code, err) == (0, "")
+    [unreachable] = complaints(err)
+    assert code == 0
+    assert "warning engine_unreachable" in unreachable
 
 
 def test_a_task_is_created_from_a_file_and_options_come_on_top(
@@ -201,13 +229,110 @@ def test_tasks_are_tables_for_people(
     shop = told("show", "shop")
     assert "tally on 3 arms, 2 players, ε 0, δ 0.05: running" in shop
     assert "0.000 and 1.000" in shop
+    assert re.search(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+ \(\d+ s ago\): created\n", shop)
+    assert "expected" not in shop
     assert "no bound" in shop
     votes = told("show", "votes")
     assert "0 of 1.5" in votes
     assert "bound 36" in votes
     assert told("stop", "votes").startswith("stopped votes (votes-")
+    assert re.search(r"ago\): created\n.* ago\): stopped\n$", told("show", "votes"))
     assert "stopped" in told("watch", "votes")
     assert told("delete", "votes") == "deleted votes\n"
+
+
+def test_what_is_expected_of_a_task_is_said_with_it_or_later(
+    server: Running, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = task(capsys, server, *CREATE, *SAID)
+    assert made == {"id": made["id"], "name": "shop", "expectation": EXPECTED}
+    assert task(capsys, server, "show", "shop")["expectation"] == EXPECTED
+    monkeypatch.setenv("COLUMNS", "120")
+    at = ["task", "--server", server.url("server")]
+    assert main([*at, "expect", "shop", "--traffic", "1e6"]) == 0
+    assert capsys.readouterr().out == "expected of shop from now on: 1,000,000 events a day\n"
+    assert task(capsys, server, "show", "shop")["expectation"] == {**dict.fromkeys(EXPECTED), "traffic": 1e6}
+    assert task(capsys, server, "expect", "shop", *SAID) == EXPECTED
+    assert main([*at, "show", "shop"]) == 0
+    assert "expected: 50,000 events a day, baseline 0.1, difference 0.02\n" in capsys.readouterr().out
+    assert "expectation" not in task(capsys, server, *VOTES)
+
+
+def test_a_task_whose_expectation_was_not_stored_is_said_to_be_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(server: str, method: str, path: str, body: object = None) -> dict[str, Any]:
+        if method == "POST":
+            return {"id": "shop-1", "name": "shop"}
+        raise Failed("not confirmed")
+
+    monkeypatch.setattr(task_command, "ask", answer)
+    assert refused(capsys, 1, "task", *CREATE, *SAID) == (
+        "shop (shop-1) was created, but not what is expected of it: not confirmed. Say it again with outvote task "
+        "expect shop"
+    )
+
+
+def test_edges_are_listed_with_their_state(
+    server: Running, start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    at = ["task", "edges", "--server", server.url("server")]
+    assert main(at) == 0
+    assert capsys.readouterr().out == "no edges; outvote edge starts one\n"
+    task(capsys, server, *CREATE)
+    an_edge(start, server, "ams")
+    until(lambda: task(capsys, server, "edges")["counts"]["alive"] == 1)
+    found = task(capsys, server, "edges")
+    assert [(each["edge"], each["state"]) for each in found["edges"]] == [("ams", "alive"), ("fra", "awaited")]
+    assert main([*at, "--json", str(tmp_path / "edges.json")]) == 0
+    header, ams, fra, told = capsys.readouterr().out.splitlines()
+    assert header.split() == ["edge", "state", "last", "sign", "messages", "bits", "lives"]
+    assert ams.split()[:2] == ["ams", "alive"]
+    assert ams.split()[3:] == ["s", "ago", "0", "0"]
+    assert fra.split() == ["fra", "awaited", "never", "0", "0"]
+    assert told == "2 edges: 1 alive, 1 awaited"
+    assert json.loads((tmp_path / "edges.json").read_text())["silent_after"] == found["silent_after"]
+
+
+def test_the_states_of_edges_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["task", "edges", "--help"])
+    explained = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert {"alive", "awaited", "silent", "missing"} <= set(explained)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-3, "0 s ago"),  # their clock is ahead of ours
+        (0.9, "0 s ago"),
+        (119.9, "119 s ago"),
+        (120, "2 min ago"),
+        (7_199, "119 min ago"),
+        (7_200, "2 h ago"),
+        (172_799, "47 h ago"),
+        (172_800, "2 days ago"),
+        (1e8, "1,157 days ago"),
+    ],
+)
+def test_times_are_told_as_how_long_ago(seconds: float, told: str) -> None:
+    assert ago(1e9 - seconds, 1e9) == told
+    assert when(1e9 - seconds, 1e9).endswith(f" ({told})")
+
+
+def test_times_are_told_in_the_zone_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert when(1e9, 1e9 + 60) == "2001-09-09 10:46:40 JST (60 s ago)"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_only_states_that_there_are_are_counted_for_people() -> None:
+    assert edges_told({"edges": [{}], "counts": {"alive": 0, "silent": 1}}) == "1 edge: 1 silent"
 
 
 def test_what_cannot_be_done_is_one_line_and_an_exit_code(
@@ -229,15 +354,15 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
         file.write_text(text)
         assert error in refused(capsys, 2, *at, "create", "--file", str(file))
     assert "cannot be read" in refused(capsys, 2, *at, "create", "--file", str(tmp_path / "none.toml"))
-    for action in ("show", "stop", "delete", "watch"):
-        assert refused(capsys, 1, *at, action, "no") == "unknown task: got 'no', there are ['shop']"
+    for action in (["show"], ["stop"], ["delete"], ["watch"], ["expect", *SAID]):
+        assert refused(capsys, 1, *at, *action, "no") == "unknown task: got 'no', there are ['shop']"
 
 
 def test_a_server_that_does_not_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as nobody:  # bound, and not listening
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        for action in (["list"], ["show", "shop"], ["watch", "shop"], CREATE):
+        for action in (["list"], ["edges"], ["show", "shop"], ["watch", "shop"], ["expect", "shop", *SAID], CREATE):
             error = refused(capsys, 1, "task", "--server", url, *action)
             assert error.startswith(f"no server answers at {url}: Connection refused; start one with outvote server")
 
@@ -275,6 +400,10 @@ def test_what_is_taken_is_refused_before_anything_is_started(
         (["server", "--bit-budget", "1.5"], "--bit-budget must be a whole number of at least 1, got 1.5"),
         (["edge", "a b", "--nats", "nats://h:1"], "an edge's name must be 1 to 64 letters"),
         (["task", "show", ".."], "a task's name or id is needed, got '..'"),
+        (["task", "expect", "shop"], "nothing is expected: give --traffic, --baseline or --difference"),
+        (["task", "expect", "shop", "--traffic", "0"], "Expected `float` > 0.0 - at `$.traffic`; an expectation is"),
+        (["task", "expect", "shop", "--traffic", "nan"], "numbers, texts and lists of them only"),
+        (["task", *CREATE, "--baseline", ".9", "--difference", ".2"], "must be at most 1 together, got 0.9 and 0.2"),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(
@@ -290,6 +419,7 @@ def test_bad_usage_is_refused_with_exit_code_2(
         (["server", "--nats", "http://h"], "must be an address like nats://127.0.0.1:4322, got 'http://h'"),
         (["edge", "ams"], "the following arguments are required: --nats"),
         (["task"], "the following arguments are required: ACTION"),
+        (["task", "expect", "shop", "--traffic", "much"], "must be a number, got 'much'"),
         (["task", "--server", "h:8600", "list"], "must be an address like http://127.0.0.1:8600, got 'h:8600'"),
     ],
 )
@@ -304,7 +434,7 @@ def test_arguments_that_cannot_be_are_one_line(
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("action", ["create", "list", "show", "stop", "delete", "watch"])
+@pytest.mark.parametrize("action", ["create", "list", "show", "stop", "delete", "watch", "expect", "edges"])
 def test_every_action_explains_itself_with_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["task", action, "--help"])

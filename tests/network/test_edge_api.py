@@ -23,8 +23,9 @@ from network.edge_http import (
     task,
     within_deadline,
 )
-from outvote.network.edge import Edge, HostedTask
+from outvote.network.edge import Edge
 from outvote.network.edge_api import LARGEST_BODY, Health, TaskList, make_app, openapi
+from outvote.network.hosted import HostedTask
 from outvote.network.problems import LONGEST_DETAIL
 
 # ---- what a reward may name
@@ -215,6 +216,7 @@ def test_tasks_are_listed_by_name_with_all_there_is_to_know(edge: Edge) -> None:
 def test_health_says_whether_the_edge_is_connected(edge: Edge) -> None:
     class Connected:
         connected = True
+        reconnections = 0
         wire_bytes = 0
 
     answer = ask(edge, "GET", "/healthz")
@@ -250,19 +252,50 @@ def test_metrics_count_what_was_done(edge: Edge) -> None:
         expected = {
             "outvote_edge_decisions_total": 3,
             "outvote_edge_rewards_total": 3,
+            "outvote_edge_late_rewards_total": 0,
+            "outvote_edge_dropped_rewards_total": 0,
             'outvote_edge_refused_requests_total{status="422"}': 1,
+            'outvote_edge_info{edge="ams"}': 1,
             "outvote_edge_tasks": 1,
+            "outvote_edge_messages_kept": 0,
             "outvote_edge_messages_waiting": 1,
+            "outvote_edge_save_seconds_count": 0,
+            "outvote_edge_save_seconds_sum": 0,
             "outvote_edge_connected": 0,
+            "outvote_edge_reconnections_total": 0,
             "outvote_edge_wire_bytes_total": 0,
         }
         assert read_metrics(answer.text) == expected
         edge.keep()
-        assert read_metrics((await in_process(app, "GET", "/metrics")).text) == expected
+        found = read_metrics((await in_process(app, "GET", "/metrics")).text)
+        took = found["outvote_edge_save_seconds_sum"]
+        assert 0 < took < 1
+        saved = {"outvote_edge_save_seconds_count": 1, "outvote_edge_save_seconds_sum": took}
+        assert found == expected | saved | {"outvote_edge_messages_kept": 1}
         hosted.unsent.clear()
         assert read_metrics((await in_process(app, "GET", "/metrics")).text)["outvote_edge_messages_waiting"] == 0
 
     asyncio.run(scenario())
+
+
+def test_metrics_are_openmetrics_for_who_accepts_them(edge: Edge) -> None:
+    for accept in ("application/openmetrics-text", "application/openmetrics-text; version=no-number, text/plain"):
+        answer = ask(edge, "GET", "/metrics", headers={"Accept": accept})
+        assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+        assert answer.text.endswith("# EOF\n")
+    answer = ask(edge, "GET", "/metrics", headers={"Accept": "text/plain; version=no-number"})
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+def test_rewards_that_did_not_count_are_counted_on_when_their_task_is_gone(edge: Edge) -> None:
+    hosted = host(edge, task())
+    hosted.counts.late_rewards, hosted.counts.dropped_rewards = 2, 3
+    assert edge.rewards_not_counted == (2, 3)
+    edge.hear(f"outvote.live.{hosted.task_id}.delete", b"{}")
+    assert edge.tasks == {}
+    figures = read_metrics(ask(edge, "GET", "/metrics").text)
+    assert figures["outvote_edge_late_rewards_total"] == 2
+    assert figures["outvote_edge_dropped_rewards_total"] == 3
 
 
 def test_the_openapi_document_lists_exactly_what_is_answered(edge: Edge) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from outvote.core.errors import InvalidTask
+from outvote.planner.duration import duration
 from outvote.planner.plan import Option, Plan, make, tasks
 from outvote.planner.question import ask
-from outvote.planner.words import duration
 from outvote.simulation import simulate
 
 PROBLEM_1 = (0.7, 0.5, 0.3, *(0.1,) * 7)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import sys
 from typing import Any
 
 from outvote.cli import serving
@@ -13,6 +16,7 @@ examples:
   outvote demo
   outvote demo --protocol dme --chaos
   outvote demo --edges 20 --arms 10 --json
+  outvote demo --stay
 """
 
 
@@ -35,6 +39,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--chaos", action="store_true", help="kill and restart edges, the server and the engine while it runs"
     )
     parser.add_argument("--seed", type=number, default=0, help="seed of the users and of the chaos (0)")
+    parser.add_argument(
+        "--stay", action="store_true", help="keep everything running at the end, to look around, until Ctrl-C"
+    )
     add_json(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped, and nothing is left behind")
 
@@ -46,20 +53,31 @@ def run(args: argparse.Namespace) -> int:
 
     check_writable(args.json, "the JSON file")
     chosen = setting.choose(protocol=args.protocol, edges=args.edges, arms=args.arms, rate=args.rate, seed=args.seed)
+    quiet = args.json == "-"
     told: list[story.Story] = []
 
+    def tell(ended: story.Story) -> None:
+        told.append(ended)
+        if args.json:
+            write_json(ended.to_json(), args.json)
+        if not quiet:
+            demo_view.show(ended)
+
     async def work() -> None:
-        with demo_view.live(quiet=args.json == "-") as look:
-            told.append(await story.tell(chosen, chaos=args.chaos, look=look))
+        with contextlib.ExitStack() as view:
+            look = view.enter_context(demo_view.live(quiet=quiet))
+
+            async def stay(ended: story.Story) -> None:
+                view.close()
+                tell(ended)
+                print(f"It goes on: {ended.page} shows it. Ctrl-C ends it.", file=sys.stderr, flush=True)
+                await asyncio.Event().wait()
+
+            ended = await story.tell(chosen, chaos=args.chaos, look=look, stay=stay if args.stay else None)
+        tell(ended)
 
     try:
         serving.until_told(work())
     except (FleetError, story.NoWinner) as error:
         raise serving.Failed(str(error)) from None
-    if not told:  # SIGTERM
-        return 1
-    if args.json:
-        write_json(told[0].to_json(), args.json)
-    if args.json != "-":
-        demo_view.show(told[0])
-    return 0
+    return 0 if told else 1  # SIGTERM

@@ -27,15 +27,16 @@ ABOUT_ITSELF = "its own name and its store's number, and how much news it has he
 
 @contextmanager
 def live(*, quiet: bool) -> Iterator[Callable[[Story], None]]:
-    """Yields what draws the story: in place on a terminal; elsewhere one line says that it has begun."""
+    """Yields what draws the story: in place on a terminal; elsewhere two lines say that it has begun, and where."""
     console = Console(stderr=quiet, highlight=False)
     if not console.is_terminal:
-        began: list[bool] = []
+        said: list[str] = []
 
         def once(story: Story) -> None:
-            if not quiet and not began:
-                console.print(_beginning(story))
-                began.append(True)
+            for line in (_beginning(story), _where(story)):
+                if not quiet and line and line not in said:
+                    console.print(line)
+                    said.append(line)
 
         yield once
         return
@@ -48,10 +49,14 @@ def _beginning(story: Story) -> str:
     return f"starting an engine, a server and {task.players} edges; {len(task.arms)} variants, {task.protocol}…"
 
 
+def _where(story: Story) -> str:
+    return f"watch it in a browser: {story.page}" if story.page else ""
+
+
 def picture(story: Story) -> RenderableType:
     """The fleet at this moment."""
     if not story.shown:
-        return Text(_beginning(story))
+        return Text(f"{_beginning(story)}\n{_where(story)}")
     sites = Text("sites   ")
     for name, there in story.edges.items():
         sites.append("● " if there else "✗ ", style="green" if there else "bold red")
@@ -60,7 +65,7 @@ def picture(story: Story) -> RenderableType:
         f"{story.events:,} events; {story.messages['up']:,} messages up, {story.messages['down']:,} down; "
         f"{story.bits['total']:,} bits; {story.wire_bytes:,} bytes on the wire"
     )
-    lines: list[RenderableType] = [Text(counts, style="bold"), _arms(story.shown), sites]
+    lines: list[RenderableType] = [Text(counts, style="bold"), _arms(story.shown), sites, Text(_where(story))]
     if story.troubles:
         lines.append(Text("killed  " + ", ".join(each.who for each in story.troubles), style="red"))
     if story.winner is not None:

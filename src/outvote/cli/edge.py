@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from outvote.cli import serving
 
 if TYPE_CHECKING:
     from outvote.network.edge_store import EdgeStore
+
+_log = logging.getLogger(__name__)
 
 EXAMPLE = """\
 examples:
@@ -38,6 +41,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address of the API for applications (127.0.0.1)")
     parser.add_argument("--port", type=serving.port, default=8700, help="its port; 0 takes a free one (8700)")
     serving.add_ready_json(parser)
+    serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="its state was saved")
 
 
@@ -46,12 +50,16 @@ def run(args: argparse.Namespace) -> int:
 
     from outvote.network.edge_store import EdgeStore, StoreFailed, StoreLocked
     from outvote.network.http_server import ListenError
+    from outvote.network.logs import written
     from outvote.network.records import check_name
 
     name = check_name("an edge's name", args.name)
     serving.check_ready_json(args)
     try:
-        with EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store:
+        with (
+            written(args.log, args.log_level),
+            EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store,
+        ):
             return serving.until_told(work(args, store), loop=uvloop.new_event_loop)
     except (StoreLocked, StoreFailed, ListenError) as error:
         raise serving.Failed(str(error)) from None
@@ -60,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 async def work(args: argparse.Namespace, store: EdgeStore) -> None:
     from outvote.network import edge_api
     from outvote.network.edge import Edge
+    from outvote.network.logs import event
     from outvote.network.together import first_of
 
     edge = Edge(args.name, store, clock=time.monotonic)
@@ -81,6 +90,7 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
             f"state:        {store.path}, {len(edge.tasks)} tasks known; Ctrl-C stops",
         ]
         serving.tell_ready(args, record, "\n".join(lines))
+        event(_log, logging.INFO, "started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
 
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
@@ -92,3 +102,5 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
         await first_of(edge_api.serve(edge, args.host, args.port, bound=tell), stay_connected())
     finally:
         await edge.stop()
+        if bound.is_set():
+            event(_log, logging.INFO, "stopped", edge=edge.name)

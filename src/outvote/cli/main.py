@@ -22,6 +22,7 @@ EXTRAS = {
     "distributed": "dask",
     "nats": "network",
     "msgspec": "network",
+    "prometheus_client": "network",
     "starlette": "network",
     "uvicorn": "network",
     "uvloop": "network",
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except OutvoteError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
+        complain(args, "failed", f"error: {error}")
         return 1 if isinstance(error, Failed) else 2
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
@@ -69,11 +70,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{name}: error: needs {error.name}: pip install 'outvote[{extra}]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: interrupted, {getattr(args, 'when_interrupted', 'nothing was written')}", file=sys.stderr)
+        complain(args, "interrupted", f"interrupted, {getattr(args, 'when_interrupted', 'nothing was written')}")
         return 130
     except BrokenPipeError:  # the reader of our output has gone: say no more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def complain(args: argparse.Namespace, event: str, text: str) -> None:
+    """Last words on standard error: a line for people, or one of the log where programs read it."""
+    if getattr(args, "log", "text") == "json":
+        from outvote.network import logs
+
+        logs.last_words("info" if event == "interrupted" else "error", event, text)
+    else:
+        print(f"outvote {args.command}: {text}", file=sys.stderr)
 
 
 if __name__ == "__main__":

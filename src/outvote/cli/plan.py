@@ -84,6 +84,7 @@ def show(made: Plan) -> None:
     from rich.table import Table
 
     from outvote.planner import words
+    from outvote.planner.duration import duration
 
     asked = made.question
     console = Console(highlight=False)
@@ -116,7 +117,7 @@ def show(made: Plan) -> None:
             cells += ["never", "", *([""] if asked.traffic else []), f"at most {option.bits:,.0f}"]
         else:
             cells += [f"{found.draws:,.0f}", f"{found.low:,.0f} to {found.high:,.0f}"]
-            cells += [] if option.days is None else [words.duration(option.days)]
+            cells += [] if option.days is None else [duration(option.days)]
             cells.append(f"{found.bits_up:,.0f} + {found.bits_down:,.0f}")
         style = "bold green" if option.recommended else None
         table.add_row("→" if option.recommended else "", option.name, *cells, style=style)

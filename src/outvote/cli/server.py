@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import importlib.util
+import logging
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from outvote.core.errors import InvalidTask
 if TYPE_CHECKING:
     import socket
 
+    from outvote.dashboard.app import Dashboard
     from outvote.network.engine import Engine, Restart
     from outvote.network.server import SyncServer
 
@@ -25,6 +28,8 @@ examples:
   outvote server --nats nats://10.0.0.5:4322 --port 8601
   outvote server --bit-budget 1e6 --json
 """
+_log = logging.getLogger(__name__)
+
 DEFAULT_STORE = "outvote-server"
 PATIENCE = 10.0
 """Seconds in which an engine that was started elsewhere must answer."""
@@ -56,6 +61,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--bit-budget", type=number, metavar="BITS", help="the most bits that running tasks may still send (no limit)"
     )
     serving.add_ready_json(parser)
+    serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped in order")
 
 
@@ -66,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     from outvote.network.follower import LogReplaced
     from outvote.network.http_server import ListenError, listen
     from outvote.network.link import LinkError
+    from outvote.network.logs import written
 
     if args.nats is not None and (args.store is not None or args.engine_port is not None):
         raise InvalidTask("--nats uses an engine that runs already: leave out --store and --engine-port")
@@ -78,7 +85,10 @@ def run(args: argparse.Namespace) -> int:
         port = DEFAULT_PORT if args.engine_port is None else args.engine_port
         engine = Engine(Path(args.store or DEFAULT_STORE), port=port)
     try:
-        with listen(args.host, args.port) as listening:  # taken before anything else is started
+        with (
+            written(args.log, args.log_level),
+            listen(args.host, args.port) as listening,  # taken before anything else is started
+        ):
             return serving.until_told(work(args, engine, listening), loop=uvloop.new_event_loop)
     except (EngineError, LinkError, ListenError, LogReplaced) as error:
         raise serving.Failed(str(error)) from None
@@ -87,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 async def work(args: argparse.Namespace, engine: Engine | None, listening: socket.socket) -> None:
     """Engine, server, API: started in this order, stopped in the other."""
     if engine is None:
-        await serve(args, args.nats, None, listening)
+        await serve(args, args.nats, None, None, listening)
         return
     starting = asyncio.create_task(asyncio.to_thread(engine.start))
     try:
@@ -95,22 +105,42 @@ async def work(args: argparse.Namespace, engine: Engine | None, listening: socke
             await asyncio.shield(starting)
         finally:
             await asyncio.wait([starting])
-        engine.supervise(tell_restart)
-        await serve(args, engine.url, engine, listening)
+        restarts = Restarts()
+        engine.supervise(restarts.note)
+        await serve(args, engine.url, engine, restarts, listening)
     finally:
         await asyncio.to_thread(engine.stop)
 
 
-async def serve(args: argparse.Namespace, url: str, engine: Engine | None, listening: socket.socket) -> None:
+def dashboard() -> type[Dashboard] | None:
+    """The pages, where their parts are installed."""
+    if any(importlib.util.find_spec(each) is None for each in ("jinja2", "plotly")):
+        return None
+    from outvote.dashboard.app import Dashboard
+
+    return Dashboard
+
+
+async def serve(
+    args: argparse.Namespace, url: str, engine: Engine | None, restarts: Restarts | None, listening: socket.socket
+) -> None:
     from outvote.network.admin_api import make_app
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
+    from outvote.network.logs import event
     from outvote.network.operated import OperatedServer
     from outvote.network.together import first_of
 
     server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE))
-    try:
+    async with contextlib.AsyncExitStack() as at_the_end:
+        at_the_end.callback(event, _log, logging.INFO, "stopped")
+        at_the_end.push_async_callback(server.stop)
         await server.start()
+        counted = None if restarts is None else lambda: restarts.count
+        pages = dashboard()
+        app = make_app(server, bit_budget=args.bit_budget, engine_restarts=counted, pages=pages)
+        if pages is not None:
+            at_the_end.push_async_callback(app.state.pages.close)
         admin = serving.http_url(args.host, listening.getsockname()[1])
         record = {
             "urls": {"server": admin, "nats": url},
@@ -121,14 +151,18 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
         }
         lines = [
             f"operators: {admin}   (outvote task --server {admin} list)",
+            f"dashboard: {admin}"
+            if pages is not None
+            else "dashboard: not installed (pip install 'outvote[dashboard]')",
             f"edges:     {url}   (outvote edge --nats {url} NAME)",
             "engine:    runs elsewhere"
             if engine is None
             else f"engine:    process {engine.pid}, log in {engine.folder}",
             f"{len(server.fold.tasks)} tasks in the log; Ctrl-C stops",
         ]
-        app = make_app(server, bit_budget=args.bit_budget)
         serving.tell_ready(args, record, "\n".join(lines))
+        own = {} if engine is None else {"engine": url, "nats": engine.version}
+        event(_log, logging.INFO, "started", **serving.versions(), api=admin, **own, tasks=len(server.fold.tasks))
         works = [
             run_app(app, listening, closing=server.changes.close),
             server.watch(),
@@ -136,8 +170,6 @@ async def serve(args: argparse.Namespace, url: str, engine: Engine | None, liste
             *([] if engine is None else [while_it_stores(server, engine)]),
         ]
         await first_of(*works)
-    finally:
-        await server.stop()
 
 
 async def while_it_stores(server: SyncServer, engine: Engine) -> None:
@@ -156,7 +188,18 @@ async def while_it_stores(server: SyncServer, engine: Engine) -> None:
     )
 
 
-def tell_restart(restart: Restart) -> None:
-    """The engine died: said on standard error, where logs go."""
-    what = "and was started again" if restart.error is None else f"and could not be started again: {restart.error}"
-    print(f"outvote server: the engine ended with exit code {restart.exit_code} {what}", file=sys.stderr, flush=True)
+class Restarts:
+    """How often the engine had to be started again; the supervisor's thread counts, others look."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def note(self, restart: Restart) -> None:
+        from outvote.network.logs import event
+
+        told = {"exit_code": restart.exit_code, "attempt": restart.attempt}
+        if restart.error is None:
+            self.count += 1
+            event(_log, logging.WARNING, "engine_restarted", **told)
+        else:  # the rest of the error are lines of the engine's own log
+            event(_log, logging.ERROR, "engine_restart_failed", **told, error=str(restart.error).partition("\n")[0])

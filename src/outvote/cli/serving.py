@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import platform
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import urlsplit
 
+from outvote import __version__
 from outvote.cli.options import check_writable, write_json
 from outvote.core.errors import OutvoteError
 
@@ -38,6 +40,16 @@ def nats_url(text: str) -> str:
     raise argparse.ArgumentTypeError(f"must be an address like nats://127.0.0.1:4322, got {text!r}")
 
 
+def add_log_options(parser: argparse.ArgumentParser) -> None:
+    from outvote.network.logs import FORMATS, LEVELS
+
+    group = parser.add_argument_group("log, on standard error")
+    group.add_argument(
+        "--log", choices=FORMATS, default="text", help="lines for people, or one JSON object per line (text)"
+    )
+    group.add_argument("--log-level", choices=LEVELS, default="info", help="the least that is told (info)")
+
+
 def add_ready_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
@@ -59,6 +71,11 @@ def tell_ready(args: argparse.Namespace, record: dict[str, Any], text: str) -> N
     if args.json != "-":
         print(text)
     sys.stdout.flush()
+
+
+def versions() -> dict[str, str]:
+    """For the first line of a log."""
+    return {"version": __version__, "python": platform.python_version()}
 
 
 def http_url(host: str, port: int) -> str:

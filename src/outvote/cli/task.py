@@ -1,4 +1,4 @@
-"""`outvote task`: create, look at, follow, stop and delete the tasks of a server."""
+"""`outvote task`: create, look at, follow, stop and delete the tasks of a server. What people see is in `task_show`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from outvote.cli.options import add_json, check_writable, count_or_names, number, number_or_numbers, numbers, write_json
 from outvote.cli.serving import Failed
-from outvote.core.errors import InvalidTask
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+from outvote.core.errors import InvalidTask, OutvoteError
 
 EXAMPLE = """\
 examples:
   outvote task create --name banner --arms red,green,blue --players 12
   outvote task create --file banner.toml
   outvote task watch banner
+  outvote task edges
   outvote task --server http://10.0.0.5:8600 list --json
+"""
+STATES = """\
+alive    it gave a sign of life lately: edges ask every half minute what is new
+awaited  this server has not heard it yet, and has not listened long enough to tell
+silent   it was there, and gives no sign any more
+missing  a task names it as a player, and it never came
 """
 SERVER = "http://127.0.0.1:8600"
 PATIENCE = 15.0
@@ -73,9 +77,22 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--reward-window", type=number, metavar="SECONDS", help="rewards that have not come by then are 0"
     )
     action.add_argument("--fallback", metavar="ARM", help="what is served once the task is stopped (the first left)")
+    _add_expectation(action)
     add_json(action)
 
     add_json(_add(actions, "list", "all tasks of the server", "list", list_tasks))
+    add_json(_add(actions, "edges", "all edges of the fleet, and which are alive", "edges", edges, more=STATES))
+    action = _add(
+        actions,
+        "expect",
+        "say what you expect of a task, in place of what was said before",
+        "expect banner --traffic 50000 --baseline .1 --difference .02",
+        expect,
+        more="What is left out is not expected any more.",
+    )
+    action.add_argument("task", metavar="TASK", help="its name or id")
+    _add_expectation(action)
+    add_json(action)
     for name, summary, run in (
         ("show", "one task: its arms, messages, bits and edges", show),
         ("stop", "learn and decide no more; sites serve the fallback", stop),
@@ -90,18 +107,25 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add(
-    actions: argparse._SubParsersAction[Any], name: str, summary: str, example: str, run: Any
+    actions: argparse._SubParsersAction[Any], name: str, summary: str, example: str, run: Any, *, more: str = ""
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(
         name,
         help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
+        description=summary[0].upper() + summary[1:] + "." + (more and f"\n\n{more}"),
         epilog=f"example:\n  outvote task {example}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_server(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser
+
+
+def _add_expectation(parser: argparse.ArgumentParser) -> None:
+    told = parser.add_argument_group("what you expect, for forecasts; no decision depends on it")
+    told.add_argument("--traffic", type=number, metavar="EVENTS_PER_DAY", help="events in the whole fleet")
+    told.add_argument("--baseline", type=number, metavar="MEAN", help="mean reward of all arms but the best: 0 to 1")
+    told.add_argument("--difference", type=number, metavar="MEAN", help="how much better the best arm is")
 
 
 def _add_server(parser: argparse.ArgumentParser, *, default: str) -> None:
@@ -122,6 +146,7 @@ FIELDS = (
     "name", "arms", "players", "protocol", "epsilon", "delta", "active_players", "instances", "quorum", "code",
     "code_weights", "floor", "privacy_budget", "reward_window", "fallback",
 )  # fmt: skip
+EXPECTED = ("traffic", "baseline", "difference")
 
 
 def create(args: argparse.Namespace) -> int:
@@ -134,9 +159,32 @@ def create(args: argparse.Namespace) -> int:
     fields.setdefault("delta", 0.05)
     if fields["protocol"] == "tally":
         fields.setdefault("epsilon", 0)
+    said = _expectation(args)
     made = ask(args.server, "POST", "/v1/tasks", fields)
+    if said:
+        made["expectation"] = _expect_of_new(args.server, made, said)
     _tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
     return 0
+
+
+def _expectation(args: argparse.Namespace) -> dict[str, float]:
+    """What was said of it, checked before anything is asked: a task must not be there without it."""
+    said = {name: getattr(args, name) for name in EXPECTED if getattr(args, name) is not None}
+    if said:
+        from outvote.network.expectation import read_expectation
+
+        read_expectation(_json(said))
+    return said
+
+
+def _expect_of_new(server: str, made: dict[str, Any], said: dict[str, float]) -> dict[str, Any]:
+    try:
+        return ask(server, "PUT", _path(made["id"]) + "/expectation", said)
+    except OutvoteError as error:
+        raise Failed(
+            f"{made['name']} ({made['id']}) was created, but not what is expected of it: {error}. Say it again with "
+            f"outvote task expect {made['name']}"
+        ) from None
 
 
 def list_tasks(args: argparse.Namespace) -> int:
@@ -145,9 +193,12 @@ def list_tasks(args: argparse.Namespace) -> int:
     if args.json:
         write_json(found, args.json)
     if args.json != "-":
-        console = _console()
-        console.print(_task_table(found["tasks"]) if found["tasks"] else "no tasks; outvote task create makes one")
-        console.print(_bits_told(found["bits"]), style="dim")
+        from outvote.cli import task_show
+
+        console = task_show.console()
+        tasks = found["tasks"]
+        console.print(task_show.task_table(tasks) if tasks else "no tasks; outvote task create makes one")
+        console.print(task_show.bits_told(found["bits"]), style="dim")
     return 0
 
 
@@ -157,7 +208,38 @@ def show(args: argparse.Namespace) -> int:
     if args.json:
         write_json(found, args.json)
     if args.json != "-":
-        _console().print(_picture(found))
+        from outvote.cli import task_show
+
+        task_show.console().print(task_show.picture(found), task_show.story(found))
+    return 0
+
+
+def expect(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    said = _expectation(args)
+    if not said:
+        raise InvalidTask("nothing is expected: give --traffic, --baseline or --difference")
+    from outvote.cli import task_show
+
+    taken = ask(args.server, "PUT", _path(args.task) + "/expectation", said)
+    _tell(args, taken, f"expected of {args.task} from now on: {task_show.expected(taken)}")
+    return 0
+
+
+def edges(args: argparse.Namespace) -> int:
+    check_writable(args.json, "the JSON file")
+    found = ask(args.server, "GET", "/v1/edges")
+    if args.json:
+        write_json(found, args.json)
+    if args.json != "-":
+        from outvote.cli import task_show
+
+        console = task_show.console()
+        if found["edges"]:
+            console.print(task_show.edge_table(found["edges"]))
+            console.print(task_show.edges_told(found), style="dim")
+        else:
+            console.print("no edges; outvote edge starts one")
     return 0
 
 
@@ -210,10 +292,7 @@ def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None)
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, Request, build_opener
 
-    try:
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise InvalidTask(f"a task holds numbers, texts and lists of them only: {error}") from None
+    data = None if body is None else _json(body)
     request = Request(server + path, data=data, method=method, headers={"Content-Type": "application/json"})
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=PATIENCE) as response:
@@ -228,6 +307,13 @@ def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None)
             f"no server answers at {server}: {getattr(reason, 'strerror', None) or reason}; start one with outvote "
             "server, or name another with --server"
         ) from None
+
+
+def _json(body: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidTask(f"a task holds numbers, texts and lists of them only: {error}") from None
 
 
 def _object(text: bytes) -> dict[str, Any]:
@@ -265,12 +351,6 @@ def _tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
         print(text)
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
 @contextmanager
 def _screen(as_json: bool) -> Iterator[Any]:
     """Where a watched task is drawn: anew in place for a person, line by line for a program."""
@@ -284,86 +364,7 @@ def _screen(as_json: bool) -> Iterator[Any]:
         return
     from rich.live import Live
 
-    with Live(console=_console(), auto_refresh=False) as live:
-        yield lambda found: live.update(_picture(found), refresh=True)
+    from outvote.cli import task_show
 
-
-def _task_table(tasks: list[dict[str, Any]]) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in ("name", "protocol", "status", "left", "winner", "edges", "messages up", "bits", "bound"):
-        table.add_column(
-            header, justify="right" if header in ("left", "edges", "messages up", "bits", "bound") else "left"
-        )
-    for each in tasks:
-        bound = each["bits"]["bound"]
-        table.add_row(
-            each["name"],
-            each["protocol"],
-            each["status"],
-            str(len(each["remaining"])),
-            Text(each["winner"] or ""),
-            str(each["edge_count"]),
-            f"{each['messages']['up']:,}",
-            f"{each['bits']['total']:,}",
-            "none" if bound is None else f"{bound:,}",
-        )
-    return table
-
-
-def _bits_told(bits: dict[str, Any]) -> str:
-    told = f"running tasks may still send {bits['may_still_send']:,} bits"
-    if bits["without_bound"]:
-        told += f", and those of tally any number: {', '.join(bits['without_bound'])}"
-    return told + ("" if bits["budget"] is None else f"; the budget is {bits['budget']:,}")
-
-
-def _picture(found: dict[str, Any]) -> RenderableType:
-    """One task: what it is, its arms, what it has cost."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    task, bits, messages = found["task"], found["bits"], found["messages"]
-    winner = "" if found["winner"] is None else f": {found['winner']} wins"
-    head = Text.assemble(
-        (found["name"], "bold"),
-        f" ({found['id']}), {found['protocol']} on {len(found['arms'])} arms, {task['players']} players, "
-        f"ε {task['epsilon']:g}, δ {task['delta']:g}: ",
-        (found["status"] + winner, "bold"),
-    )
-    lines: list[RenderableType] = [head]
-    if found["hold_reason"]:
-        lines.append(Text(f"held back: {found['hold_reason']}", style="yellow"))
-    tally = found["protocol"] == "tally"
-    arms = Table(box=None, pad_edge=False, header_style="bold")
-    arms.add_column("arm")
-    for header in ("successes", "of", "mean between") if tally else ("votes",):
-        arms.add_column(header, justify="right")
-    arms.add_column("state")
-    for arm in found["arms"]:
-        if tally:
-            low, high = arm["interval"]
-            numbers = [f"{arm['successes']:,}", f"{arm['trials']:,}", f"{low:.3f} and {high:.3f}"]
-        else:
-            needed = (f"{votes} of {need:g}" for votes, need in zip(arm["votes"], found["votes_needed"], strict=True))
-            numbers = [", ".join(needed)]
-        gone = arm["eliminated"]
-        state = (
-            "remains" if gone is None else f"out after {gone['after_messages']:,} messages, record {gone['record']:,}"
-        )
-        arms.add_row(Text(arm["arm"]), *numbers, Text(state, style="dim" if gone else "green"))
-    lines.append(arms)
-    bound = "no bound" if bits["bound"] is None else f"bound {bits['bound']:,}"
-    cost = f"bits {bits['up']:,} + {bits['down']:,} = {bits['total']:,}, {bound}"
-    refused = f"refused {found['refused']:,}"
-    lines.append(Text(f"messages {messages['up']:,} up, {messages['down']:,} down; {cost}; {refused}"))
-    edges = ", ".join(
-        f"{each['edge']} {each['last_sequence']}"
-        + (f" ({len(each['incarnations'])} lives: a lost store, or two of one name)" if each["several_lives"] else "")
-        for each in found["edges"]
-    )
-    lines.append(Text(f"edges and their last message: {edges or 'none yet'}"))
-    return Group(*lines)
+    with Live(console=task_show.console(), auto_refresh=False) as live:
+        yield lambda found: live.update(task_show.picture(found), refresh=True)

@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ LOOK_EVERY = 0.1
 LEAST_PATIENCE = 60.0
 """Seconds in which a winner is expected; longer where a setting needs many events."""
 
-_WIRE = re.compile(rb"^outvote_edge_wire_bytes_total (\d+)", re.MULTILINE)
+_WIRE = re.compile(rb"^outvote_edge_wire_bytes_total (\S+)", re.MULTILINE)
 
 
 class NoWinner(OutvoteError):
@@ -46,6 +46,8 @@ class Story:
     """What happened so far."""
 
     setting: Setting
+    page: str = ""
+    """Where the server shows it to people, once it runs."""
     eliminations: list[Elimination] = field(default_factory=list)
     winner: str | None = None
     events: int = 0
@@ -94,15 +96,28 @@ class Story:
         }
 
 
-async def tell(setting: Setting, *, chaos: bool, look: Callable[[Story], None]) -> Story:
-    """Run a fleet until every edge serves the winner; `look` is shown the story as it goes on."""
+async def tell(
+    setting: Setting,
+    *,
+    chaos: bool,
+    look: Callable[[Story], None],
+    stay: Callable[[Story], Awaitable[None]] | None = None,
+) -> Story:
+    """Run a fleet until every edge serves the winner, and then for as long as `stay` goes on.
+
+    `look` is shown the story as it happens.
+    """
     with tempfile.TemporaryDirectory(prefix="outvote-demo-", ignore_cleanup_errors=True) as folder:
         fleet = Fleet(Path(folder), setting.task.player_names)
         try:
             story = Story(setting)
             look(story)
             await fleet.start()
+            story.page = fleet.server.url("server")
+            look(story)
             await _Teller(fleet, story, look).tell(chaos=chaos)
+            if stay is not None:
+                await stay(story)
         finally:
             fleet.stop()
     return story
@@ -192,7 +207,7 @@ class _Teller:
         """How many messages an edge has stored; None if it is away, or does not serve the winner yet."""
         try:
             found = _WIRE.search(await browser.get("/metrics"))
-            self._count_wire(name, int(found[1]) if found else 0)
+            self._count_wire(name, int(float(found[1])) if found else 0)
             task = json.loads(await browser.get(f"/v1/tasks/{TASK}"))
         except OSError:
             self._story.edges[name] = False

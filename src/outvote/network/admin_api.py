@@ -7,23 +7,21 @@ It keeps nothing: every answer is read from the fold, every change is a record i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from http import HTTPStatus
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
-from outvote.network import admin_metrics
+from outvote.network import metrics_page, server_metrics
 from outvote.network.admin_fleet import edge_list
+from outvote.network.admin_http import Handler, Pages, answer, handlers, read_body, route
 from outvote.network.admin_openapi import openapi
-from outvote.network.admin_request import LARGEST_BODY, Refused, read_expectation, read_task
+from outvote.network.admin_request import Refused, read_expectation, read_task
 from outvote.network.admin_views import (
     BitBudget,
     Created,
@@ -37,25 +35,32 @@ from outvote.network.admin_views import (
     status,
     summary,
 )
+from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
 from outvote.network.operated import OperatedServer
-from outvote.network.problems import Problem
 from outvote.network.server import NameTaken
 
 PATIENCE = 10.0
 """Seconds in which the engine must have stored a change."""
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-
 
 class Admin:
     """What operators can do."""
 
-    def __init__(self, server: OperatedServer, *, bit_budget: int | None = None) -> None:
+    def __init__(
+        self,
+        server: OperatedServer,
+        *,
+        bit_budget: int | None = None,
+        engine_restarts: Callable[[], int] | None = None,
+    ) -> None:
         self.server = server
         self.bit_budget = bit_budget
+        self.registry = server_metrics.registry_of(server, self.bits, engine_restarts)
         self._creating = asyncio.Lock()
         """One creation at a time: each looks at the names and the bits that are taken."""
+        self._described: dict[str, tuple[int, TaskDescription]] = {}
+        """By the id of a task: the last record of it that was read, and what was said then."""
 
     @property
     def routes(self) -> dict[str, dict[str, Handler]]:
@@ -76,31 +81,43 @@ class Admin:
 
     async def create(self, request: Request) -> Response:
         """The Content-Type is not looked at: what is no JSON is found out anyway."""
-        task = read_task(await _body(request))
+        task = read_task(await read_body(request))
+        task_id = await self.create_task(task)
+        return answer(Created(task_id, task.name), status=201, headers={"Location": f"/v1/tasks/{task_id}"})
+
+    async def stop(self, request: Request) -> Response:
+        found = self.find(request)
+        await self.stop_task(found)
+        return answer(Stopped(found.task_id, found.task.name, status(found)))
+
+    async def delete(self, request: Request) -> Response:
+        await self.delete_task(self.find(request))
+        return Response(status_code=204)
+
+    async def expect(self, request: Request) -> Response:
+        found = self.find(request)
+        expectation = read_expectation(await read_body(request))
+        await self.expect_of(found, expectation)
+        return answer(expectation)
+
+    async def create_task(self, task: Task) -> str:
+        """Its id, once it is in the log."""
         async with self._creating:
             try:
                 self.server.check_free(task)
                 self._check_budget(task)
-                task_id = await self._stored(self.server.create(task))
+                return str(await self._stored(self.server.create(task)))
             except NameTaken as error:
                 raise Refused(409, "name-taken", str(error)) from None
-        return answer(Created(task_id, task.name), status=201, headers={"Location": f"/v1/tasks/{task_id}"})
 
-    async def stop(self, request: Request) -> Response:
-        found = self._find(request)
+    async def stop_task(self, found: FoldedTask) -> None:
         await self._stored(self.server.stop_task(found.task_id))
-        return answer(Stopped(found.task_id, found.task.name, status(found)))
 
-    async def delete(self, request: Request) -> Response:
-        found = self._find(request)
+    async def delete_task(self, found: FoldedTask) -> None:
         await self._stored(self.server.delete_task(found.task_id))
-        return Response(status_code=204)
 
-    async def expect(self, request: Request) -> Response:
-        found = self._find(request)
-        expectation = read_expectation(await _body(request))
+    async def expect_of(self, found: FoldedTask, expectation: Expectation) -> None:
         await self._stored(self.server.expect(found.task_id, expectation))
-        return answer(expectation)
 
     # ---- what there is
 
@@ -108,21 +125,23 @@ class Admin:
         return answer(self.tasks())
 
     async def show(self, request: Request) -> Response:
-        return answer(self.describe_task(self._find(request)))
+        return answer(self.describe_task(self.find(request)))
 
     async def edges(self, request: Request) -> Response:
         return answer(edge_list(self.server))
 
     async def events(self, request: Request) -> Response:
         """What has changed, for as long as somebody listens: `data` names tasks by their ids, and the fleet."""
-
+        told: dict[str, Any] = {"media_type": "text/event-stream", "headers": {"Cache-Control": "no-store"}}
+        if request.method == "HEAD":  # whoever asks for no body would wait for the end of one that has none
+            return Response(**told)
         changes = self.server.changes.watch()
 
         async def lines() -> AsyncIterator[bytes]:
             async for topics in changes:
                 yield b"data: " + msgspec.json.encode(sorted(topics)) + b"\n\n"
 
-        return StreamingResponse(lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        return StreamingResponse(lines(), **told)
 
     async def health(self, request: Request) -> Response:
         server, well = self.server, self.server.ready
@@ -130,8 +149,8 @@ class Admin:
         return answer(told, status=200 if well else 503)
 
     async def metrics(self, request: Request) -> Response:
-        text = admin_metrics.prometheus(self.server.fold, self.bits(), connected=self.server.link.connected)
-        return Response(text, media_type=admin_metrics.CONTENT_TYPE)
+        text, media_type = metrics_page.render(self.registry, ",".join(request.headers.getlist("accept")))
+        return Response(text, headers={"Content-Type": media_type})
 
     async def describe(self, request: Request) -> Response:
         return answer(openapi())
@@ -141,14 +160,21 @@ class Admin:
         return TaskList(tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()), self.bits())
 
     def describe_task(self, found: FoldedTask) -> TaskDescription:
-        return description(found, self.server.dated.histories[found.task_id])
+        """Intervals take a while: they are computed again only when something has changed."""
+        known = self._described.get(found.task_id)
+        if known is None or known[0] != found.touched:
+            known = found.touched, description(found, self.server.dated.histories[found.task_id])
+            self._described[found.task_id] = known
+            for gone in [each for each in self._described if each not in self.server.fold.tasks]:
+                del self._described[gone]
+        return known[1]
 
     def bits(self) -> BitBudget:
         return bit_budget(self.server.fold, self.bit_budget)
 
     # ---- how it works
 
-    def _find(self, request: Request) -> FoldedTask:
+    def find(self, request: Request) -> FoldedTask:
         """By id, else by name."""
         asked: str = request.path_params["task"]
         tasks = self.server.fold.tasks
@@ -196,69 +222,30 @@ class Admin:
             raise Refused(409, "tasks-changed", str(error)) from None
 
 
-def make_app(server: OperatedServer, *, bit_budget: int | None = None) -> Starlette:
-    """The application; `bit_budget` is the most bits that all running tasks together may still send."""
-    admin = Admin(server, bit_budget=bit_budget)
+def make_app(
+    server: OperatedServer,
+    *,
+    bit_budget: int | None = None,
+    pages: Callable[[Admin], Pages] | None = None,
+    engine_restarts: Callable[[], int] | None = None,
+) -> Starlette:
+    """The application; `bit_budget` is the most bits that all running tasks together may still send, `engine_restarts`
+    tells how often the server's own engine was started again."""
+    admin = Admin(server, bit_budget=bit_budget, engine_restarts=engine_restarts)
+    shown = None if pages is None else pages(admin)
+
     app = Starlette(
-        routes=[_route(path, by_method) for path, by_method in admin.routes.items()],
-        exception_handlers={Refused: _on_refused, HTTPException: _on_http, Exception: _on_error},
+        routes=[
+            *(route(path, by_method) for path, by_method in admin.routes.items()),
+            *([] if shown is None else shown.routes),
+        ],
+        exception_handlers=handlers(shown),
     )
     app.router.redirect_slashes = False  # a path is there or is not
-    return app
-
-
-# ---- HTTP
-
-
-def _route(path: str, by_method: Mapping[str, Handler]) -> Route:
-    """One route for all methods of a path: with several, `Allow` would name those of the first only."""
-
-    async def dispatch(request: Request) -> Response:
-        return await by_method["GET" if request.method == "HEAD" else request.method](request)
-
-    return Route(path, dispatch, methods=list(by_method))
-
-
-def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)
-
-
-async def _body(request: Request) -> bytes:
-    """At most so many bytes are read."""
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > LARGEST_BODY:
-                raise Refused(413, "body-too-large", f"a request may have {LARGEST_BODY:,} bytes, this has more")
-    except ClientDisconnect:
-        raise Refused(400, "not-whole", "the request ended before its body") from None
-    return bytes(body)
-
-
-def _refuse(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    body = msgspec.json.encode(problem)
-    return Response(body, status_code=problem.status, media_type="application/problem+json", headers=headers)
-
-
-async def _on_refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return _refuse(error.problem)
-
-
-async def _on_http(request: Request, error: Exception) -> Response:
-    """What Starlette itself refuses: unknown paths and methods."""
-    assert isinstance(error, HTTPException)
-    allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))  # it comes from a set
-    there = f"allowed is {allowed}" if allowed else "see /openapi.json for what there is"
-    detail = f"{request.method} {request.url.path!r} is not possible: {there}"
-    problem = Problem("about:blank", error.detail, error.status_code, detail)
-    return _refuse(problem, {"Allow": allowed} if allowed else None)
-
-
-async def _on_error(request: Request, error: Exception) -> Response:
-    """The rest; its trace goes to standard error."""
-    status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return _refuse(
-        Problem("about:blank", status.phrase, status, "the server failed at this request: its log says where")
+    app.state.pages = shown
+    app.add_middleware(
+        server_metrics.CountRequests,
+        requests=server_metrics.Requests(admin.registry),
+        routes=server_metrics.patterns(app.routes),
     )
+    return app

@@ -107,7 +107,8 @@ class EliminationView(msgspec.Struct, frozen=True):
 
 
 class ArmView(msgspec.Struct, frozen=True):
-    """One arm. Tally has trials, successes and an interval that holds the mean; votes are counted by instance."""
+    """One arm. Tally has trials, successes, the likeliest mean and an interval that holds it, and how much of the
+    evidence is in that would refute the arm, from 0 to 1; votes are counted by instance."""
 
     arm: str
     index: int
@@ -115,8 +116,21 @@ class ArmView(msgspec.Struct, frozen=True):
     eliminated: EliminationView | None
     trials: int | UnsetType = UNSET
     successes: int | UnsetType = UNSET
+    mean: float | UnsetType | None = UNSET
     interval: tuple[float, float] | UnsetType = UNSET
+    evidence: float | UnsetType = UNSET
     votes: tuple[int, ...] | UnsetType = UNSET
+
+
+class LiftView(msgspec.Struct, frozen=True):
+    """By how much the leader is better than one other arm: the difference of their means, and the same relative to the
+    rival's mean; None is without a bound, or not known. All intervals hold together, at all times."""
+
+    rival: str
+    difference: float
+    difference_interval: tuple[float, float]
+    relative: float | None
+    relative_interval: tuple[float, float | None]
 
 
 class IncarnationView(msgspec.Struct, frozen=True):
@@ -140,11 +154,14 @@ class EdgeView(msgspec.Struct, frozen=True):
 
 class TaskDescription(TaskSummary, frozen=True):
     """All about one task; `task` is its record, from which it can be created again. `stopped_at` is when it was
-    stopped, `expectation` what operators said last that they expect of it."""
+    stopped, `expectation` what operators said last that they expect of it. Of Tally, `leader` is the arm with the
+    highest mean of those that remain, and `lifts` says by how much it is better than each other one."""
 
     stopped_at: float | None
     expectation: Expectation | None
     arms: tuple[ArmView, ...]
+    leader: str | None
+    lifts: tuple[LiftView, ...]
     votes_needed: tuple[float, ...]
     edges: tuple[EdgeView, ...]
     task: Task
@@ -206,11 +223,14 @@ def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
 def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
     """All about one task."""
     short = summary(found, history)
+    leader = _leader(found)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
         stopped_at=history.stopped,
         expectation=found.expectation,
         arms=_arms(found, history.eliminations),
+        leader=None if leader is None else found.task.arms[leader],
+        lifts=() if leader is None else _lifts(found, leader),
         votes_needed=tuple(active / 2 for active in found.task.instances),
         edges=_edges(found),
         task=found.task,
@@ -230,11 +250,35 @@ def _arms(found: FoldedTask, moments: list[Moment]) -> tuple[ArmView, ...]:
             eliminated=None if index not in numbers else _elimination(found, numbers[index], moments),
             trials=UNSET if tally is None else tally.trials(index),
             successes=UNSET if tally is None else tally.successes(index),
+            mean=UNSET if tally is None else tally.mean(index),
             interval=UNSET if tally is None else tally.interval(index),
+            evidence=UNSET if tally is None else tally.evidence_share(index),
             votes=UNSET if votes is None else tuple(votes.votes(index, each) for each in range(len(task.instances))),
         )
         for index, name in enumerate(task.arms)
     )
+
+
+def _leader(found: FoldedTask) -> int | None:
+    """Votes cannot tell; of equal ones the lowest index."""
+    if not isinstance(found.server, TallyServer):
+        return None
+    means = {arm: found.server.mean(arm) for arm in found.announced}
+    known = {arm: mean for arm, mean in means.items() if mean is not None}
+    return max(known, key=lambda arm: (known[arm], -arm), default=None)
+
+
+def _lifts(found: FoldedTask, leader: int) -> tuple[LiftView, ...]:
+    """Over each arm of which something was reported."""
+    assert isinstance(found.server, TallyServer)
+    told = []
+    for rival, name in enumerate(found.task.arms):
+        if rival != leader and found.server.trials(rival):
+            lift = found.server.lift(leader, rival)
+            told.append(
+                LiftView(name, lift.difference, lift.difference_interval, lift.relative, lift.relative_interval)
+            )
+    return tuple(told)
 
 
 def _elimination(found: FoldedTask, number: int, moments: list[Moment]) -> EliminationView:

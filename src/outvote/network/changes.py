@@ -24,6 +24,10 @@ class Changes:
         self._watchers: set[_Watcher] = set()
         self._closed = False
 
+    @property
+    def watchers(self) -> int:
+        return len(self._watchers)
+
     def note(self, *topics: str) -> None:
         for watcher in self._watchers:
             watcher.topics.update(topics)

@@ -12,17 +12,19 @@ import heapq
 import json
 import logging
 import random
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from outvote.core import protocols
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.events import check_arm, check_reward
-from outvote.core.messages import UpMessage
 from outvote.core.task import Task
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
+from outvote.network.hosted import HostedTask
 from outvote.network.link import Link
-from outvote.network.records import Coder, DownSubject, UpSubject, check_name, parse
+from outvote.network.logs import event
+from outvote.network.records import DownSubject, UpSubject, check_name, parse
 
 TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
@@ -42,58 +44,36 @@ class UnknownTask(OutvoteError, LookupError):
     """A task that this edge does not host."""
 
 
-class HostedTask:
-    """One task at this site."""
-
-    def __init__(self, task_id: str, task: Task, player: protocols.Player) -> None:
-        self.task_id = task_id
-        self.task = task
-        self.player = player
-        self.coder = Coder(task)
-        self.indices = {name: index for index, name in enumerate(task.arms)}
-        self.eliminations = 0
-        """How many of the task's eliminations were applied: they come numbered, and in order."""
-        self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
-        self.stopped = False
-        self.new: list[UpMessage] = []
-        """Produced since the last save: not yet to be sent."""
-        self.unsent: set[int] = set()
-        """Messages in the store that the log is not known to hold. Not all after some number: a tally has the place at
-        which it began, and may be complete after a later one was sent."""
-        self.windows: list[tuple[float, int]] = []
-        """When which ticket's reward window passes."""
-        self.dirty = False
-
-    @property
-    def served_when_stopped(self) -> int:
-        """The winner, the declared fallback, or the first arm that remains."""
-        fallback = self.task.fallback
-        if fallback is None or len(self.announced) == 1:
-            return self.announced[0]
-        return self.task.arms.index(fallback)
-
-    def eliminate(self, payload: bytes) -> None:
-        message = self.coder.read_down(self.announced, payload)
-        self.player.receive(message)
-        self.announced = tuple(arm for arm in self.announced if arm not in message.arms)
-        self.eliminations += 1
-        self.dirty = True
-
-
 class Edge:
     """All tasks at this site, by name."""
 
     def __init__(
-        self, name: str, store: EdgeStore, *, clock: Callable[[], float], rng: random.Random | None = None
+        self,
+        name: str,
+        store: EdgeStore,
+        *,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
     ) -> None:
-        """`clock` counts seconds and never goes back; `rng` is for simulation: players use the system's generator."""
+        """`clock` counts seconds and never goes back, `wall_clock` gives those since 1970; `rng` is for simulation:
+        players use the system's generator."""
         self.name = check_name("an edge's name", name)
         self.store = store
         self.tasks: dict[str, HostedTask] = {}
         self.link: Link | None = None
         self.missed = asyncio.Event()
         """Something was missed: catch up."""
+        self.last_catch_up: float | None = None
+        """When a server last answered."""
+        self.saves = 0
+        self.save_seconds = 0.0
+        self._answered = True
+        """Whether one did when it was last asked."""
+        self._left = (0, 0)
+        """Rewards that did not count, late and dropped, of tasks that are gone."""
         self._clock = clock
+        self._wall_clock = wall_clock
         self._rng = rng
         self._not_ours: set[str] = set()
         """Tasks of others, so that they are not asked for again."""
@@ -132,6 +112,17 @@ class Edge:
             task.new += messages
         task.dirty = True
 
+    @property
+    def connected(self) -> bool:
+        return self.link is not None and self.link.connected
+
+    @property
+    def rewards_not_counted(self) -> tuple[int, int]:
+        """Late and dropped ones of all tasks, those that are gone included: a counter must not fall."""
+        counts = [task.counts for task in self.tasks.values()]
+        late, dropped = self._left
+        return late + sum(each.late_rewards for each in counts), dropped + sum(each.dropped_rewards for each in counts)
+
     # ---- what the network brings
 
     def hear(self, subject: str, payload: bytes) -> None:
@@ -153,7 +144,7 @@ class Edge:
         elif where.kind != "elim":
             return  # what operators expect is for them
         elif where.number == hosted.eliminations:
-            hosted.eliminate(payload)
+            self._eliminate(hosted, payload)
             self._note_windows(hosted)
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
@@ -172,7 +163,7 @@ class Edge:
             if hosted is None:
                 continue
             for payload in known.get("eliminations", ()):
-                hosted.eliminate(bytes.fromhex(payload))
+                self._eliminate(hosted, bytes.fromhex(payload))
             self._note_windows(hosted)
             if known["stopped"]:
                 self._stop(hosted)
@@ -190,10 +181,13 @@ class Edge:
                 task.dirty = True
         changed = [task for task in self.tasks.values() if task.dirty]
         if changed:
+            began = self._clock()
             self.store.save_many(
                 Save(task.task_id, self._state(task), [(each.sequence, task.coder.up(each)) for each in task.new])
                 for task in changed
             )
+            self.saves += 1
+            self.save_seconds += self._clock() - began
             for task in changed:
                 task.unsent.update(each.sequence for each in task.new)
                 task.new = []
@@ -202,6 +196,7 @@ class Edge:
     async def send(self) -> None:
         """Everything that the log lacks, in order of sequence; returns when all of it is stored."""
         assert self.link is not None
+        stored = 0
         for task in list(self.tasks.values()):
             if task.stopped or not task.unsent:
                 continue
@@ -210,6 +205,9 @@ class Edge:
                     where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
                     await self.link.store(str(where), payload)
                     task.unsent.discard(sequence)
+                    stored += 1
+        if stored:
+            event(_log, logging.DEBUG, "messages_stored", count=stored)
 
     async def catch_up(self) -> bool:
         """Ask what was missed; False if nobody answered."""
@@ -219,6 +217,7 @@ class Edge:
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
             asked = {"incarnation": self.store.incarnation, "tasks": known | dict.fromkeys(self._not_ours, ALL)}
             answer = await self.link.ask(self.name, asked)
+            self._note_answer(answer is not None)
             if answer is None:
                 return False
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
@@ -226,11 +225,12 @@ class Edge:
             try:
                 self.caught_up(answer)
                 if not answer["more"]:
+                    self.last_catch_up = self._wall_clock()
                     return True
             except StoreFailed:
                 raise  # the disk's fault, not the answer's: the edge ends, and says why
             except (OutvoteError, ValueError, LookupError, TypeError, AttributeError) as error:
-                _log.error("the answer of a server cannot be understood (%s): is it of another version?", error)
+                event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
                 return True  # the same question would have the same answer: at the next turn of the clock
 
     async def start(self, url: str) -> None:
@@ -305,15 +305,30 @@ class Edge:
             if self._clock() - since < LAG:
                 self.missed.set()
                 return None
-            _log.warning("task %s is in no log any more: its name was given to %s", there.task_id, task_id)
+            event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=there.task_id, now=task_id)
             self._leave(there)
         self.store.put_task(task_id, json.dumps(record))
+        event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
         return self._host(task_id, task)
 
     def _stop(self, hosted: HostedTask) -> None:
         if not hosted.stopped:
             hosted.stopped = hosted.dirty = True
             hosted.new = []
+            event(_log, logging.INFO, "task_stopped", task=hosted.task.name, id=hosted.task_id)
+
+    def _eliminate(self, hosted: HostedTask, payload: bytes) -> None:
+        number, before = hosted.eliminations, hosted.announced
+        hosted.eliminate(payload)
+        arms = [hosted.task.arms[arm] for arm in before if arm not in hosted.announced]
+        told = {"task": hosted.task.name, "id": hosted.task_id, "arms": arms, "number": number}
+        event(_log, logging.INFO, "arms_eliminated", **told, remaining=len(hosted.announced))
+
+    def _note_answer(self, answered: bool) -> None:
+        """Told when it changes: an edge that nobody answers asks several times a second."""
+        if answered != self._answered:
+            event(_log, *((logging.INFO, "catch_up_works") if answered else (logging.WARNING, "catch_up_failed")))
+        self._answered = answered
 
     def _host(self, task_id: str, task: Task) -> HostedTask:
         saved = self.store.snapshot(task_id)
@@ -350,7 +365,10 @@ class Edge:
         self._conflicts = {pair: since for pair, since in self._conflicts.items() if hosted.task_id not in pair}
         hosted.unsent.clear()
         self.store.drop_task(hosted.task_id)
+        late, dropped = self._left
+        self._left = late + hosted.counts.late_rewards, dropped + hosted.counts.dropped_rewards
         del self.tasks[hosted.task.name]
+        event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
 
     def _note_windows(self, task: HostedTask) -> None:
         window = task.task.reward_window

@@ -7,19 +7,20 @@ body nor a header nor an address is ever logged: of an error that nobody foresaw
 from __future__ import annotations
 
 import logging
-import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from outvote import __version__
 from outvote.core.errors import OutvoteError, UnknownArm
 from outvote.core.task import NAME
-from outvote.network import problems
-from outvote.network.edge import Edge, HostedTask, UnknownTask
+from outvote.network import edge_metrics, metrics_page, problems
+from outvote.network.edge import Edge, UnknownTask
+from outvote.network.hosted import HostedTask
 from outvote.network.http_server import listen, run_app
+from outvote.network.logs import event, place_of
 from outvote.network.problems import BodyNotJson, BodyTooLarge, InvalidBody, Problem, UnknownPath, WrongMethod
 from outvote.network.records import check_name
 
@@ -101,18 +102,10 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class _Counts(Protocol):
-    """What every player of the registry counts besides."""
-
-    late_rewards: int
-    dropped_rewards: int
-
-
 _encode = msgspec.json.Encoder().encode
 _decode_reward = msgspec.json.Decoder(Reward).decode
 _TASKS = "/v1/tasks/"
 _JSON = (b"content-type", b"application/json")
-_METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _NO_CONTENT: Final[Message] = {"type": "http.response.start", "status": 204, "headers": []}
 _NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
 _DECIDED: Final[dict[int, Message]] = {}
@@ -144,13 +137,13 @@ class EdgeApi:
         self._tasks = edge.tasks  # the hot path saves a step
         self._texts: dict[str, list[bytes]] = {}
         """By the id of a task: see `_texts`. Of tasks that are gone they stay: a few hundred bytes each."""
-        self._decisions = 0
-        self._rewards = 0
-        self._refused: Counter[int] = Counter()
+        self.decisions = 0
+        self.rewards = 0
+        self.refused: Counter[int] = Counter()
+        self._registry = edge_metrics.registry_of(edge, self)
         self._pages: dict[str, Callable[[], Answer]] = {
             "/v1/tasks": self._list,
             "/healthz": self._health,
-            "/metrics": self._metrics,
             "/openapi.json": self._describe,
         }
 
@@ -178,7 +171,7 @@ class EdgeApi:
                 await send(_NO_CONTENT)
                 await send(_NO_BODY)
                 return
-            answer = self._look_up(scope["method"], path, name, verb)
+            answer = self._look_up(scope, name, verb)
         except Exception as error:
             answer = self._refuse(error)
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
@@ -192,7 +185,7 @@ class EdgeApi:
         if task is None:
             raise self._unknown(name)
         index, ticket = self._edge.decide_in(task)
-        self._decisions += 1
+        self.decisions += 1
         texts = self._texts.get(task.task_id)
         if texts is None:
             texts = self._texts[task.task_id] = _texts(task)
@@ -222,7 +215,7 @@ class EdgeApi:
                 raise InvalidBody(f"$.ticket must be what decide returned, such as '17'; got {ticket[:64]!r}")
             ticket = int(ticket)
         self._edge.reward_in(task, index, reward.reward, cast("int | None", ticket))
-        self._rewards += 1
+        self.rewards += 1
 
     def _unknown_arm(self, task: HostedTask, arm: str) -> UnknownArm:
         return UnknownArm(
@@ -237,11 +230,14 @@ class EdgeApi:
 
     # ---- the rest
 
-    def _look_up(self, method: str, path: str, name: str, verb: str) -> Answer:
+    def _look_up(self, scope: Scope, name: str, verb: str) -> Answer:
+        method, path = scope["method"], scope["path"]
         if verb in ("decide", "reward"):
             raise WrongMethod(method, ("POST",))
         if path in self._pages:
             page = self._pages[path]
+        elif path == "/metrics":
+            page = lambda: self._metrics(scope)  # noqa: E731
         elif path.startswith(_TASKS) and "/" not in path[len(_TASKS) :]:
             page = lambda: self._show(name)  # noqa: E731
         else:
@@ -263,7 +259,6 @@ class EdgeApi:
         arms, player = hosted.task.arms, hosted.player
         remaining = tuple(arms[arm] for arm in player.remaining)
         finished = len(remaining) == 1
-        counts = cast("_Counts", player)
         return TaskView(
             id=hosted.task_id,
             name=hosted.task.name,
@@ -273,59 +268,28 @@ class EdgeApi:
             finished=finished,
             winner=remaining[0] if finished else None,
             stopped=hosted.stopped,
-            late_rewards=counts.late_rewards,
-            dropped_rewards=counts.dropped_rewards,
+            late_rewards=hosted.counts.late_rewards,
+            dropped_rewards=hosted.counts.dropped_rewards,
             messages_kept=self._edge.store.count(hosted.task_id),
-            messages_waiting=self._waiting(hosted),
+            messages_waiting=hosted.waiting,
         )
 
-    def _waiting(self, hosted: HostedTask) -> int:
-        """Messages that the log is not known to hold."""
-        return len(hosted.unsent) + len(hosted.new)
-
-    @property
-    def _connected(self) -> bool:
-        return self._edge.link is not None and self._edge.link.connected
-
     def _health(self) -> Answer:
-        return _json(Health("ok", self._edge.name, self._connected, len(self._tasks)))
+        return _json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
 
-    def _metrics(self) -> Answer:
-        """Prometheus' text format: sums over all tasks, since the start of the process."""
-        waiting = sum(self._waiting(task) for task in self._tasks.values())
-        lines: list[str] = []
-        for name, kind, says, values in (
-            ("decisions_total", "counter", "Decisions made.", {"": self._decisions}),
-            ("rewards_total", "counter", "Rewards accepted, late and dropped ones included.", {"": self._rewards}),
-            (
-                "refused_requests_total",
-                "counter",
-                "Requests answered with an error, by status.",
-                {f'{{status="{status}"}}': count for status, count in sorted(self._refused.items())},
-            ),
-            ("tasks", "gauge", "Tasks that this edge hosts.", {"": len(self._tasks)}),
-            ("messages_waiting", "gauge", "Messages that the log is not known to hold.", {"": waiting}),
-            ("connected", "gauge", "1 while connected to the network.", {"": int(self._connected)}),
-            (
-                "wire_bytes_total",
-                "counter",
-                "Bytes to and from the engine, headers of TCP and IP included.",
-                {"": 0 if self._edge.link is None else self._edge.link.wire_bytes},
-            ),
-        ):
-            lines += [f"# HELP outvote_edge_{name} {says}", f"# TYPE outvote_edge_{name} {kind}"]
-            lines += [f"outvote_edge_{name}{label} {value}" for label, value in values.items()]
-        return _answer(200, _METRICS_TYPE, ("\n".join(lines) + "\n").encode())
+    def _metrics(self, scope: Scope) -> Answer:
+        accept = b",".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
+        text, media_type = metrics_page.render(self._registry, accept)
+        return _answer(200, (b"content-type", media_type.encode()), text)
 
     def _describe(self) -> Answer:
         return _json(openapi())
 
     def _refuse(self, error: Exception) -> Answer:
         problem = problems.problem_of(error)
-        self._refused[problem.status] += 1
+        self.refused[problem.status] += 1
         if not problems.is_foreseen(error):  # its message may hold what was received: only type and place are told
-            place = "".join(traceback.format_tb(error.__traceback__))
-            _log.error("a request failed with %s at\n%s", type(error).__qualname__, place)
+            event(_log, logging.ERROR, "request_failed", error=type(error).__qualname__, place=place_of(error))
         answer = _answer(problem.status, (b"content-type", problems.CONTENT_TYPE), _encode(problem))
         if isinstance(error, WrongMethod):
             answer.headers.append((b"allow", error.allow.encode()))
@@ -416,7 +380,7 @@ def openapi() -> dict[str, Any]:
             "/v1/tasks/{task}/decide": {"parameters": [task], "post": decide},
             "/v1/tasks/{task}/reward": {"parameters": [task], "post": reward},
             "/healthz": page("Whether this edge works, and whether it is connected.", content("Health")),
-            "/metrics": page("Counters in Prometheus' text format.", text),
+            "/metrics": page("Figures in Prometheus' text format, or as OpenMetrics where that is accepted.", text),
             "/openapi.json": page("This document.", {"application/json": {"schema": {"type": "object"}}}),
         },
         "components": {"schemas": components},

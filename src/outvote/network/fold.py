@@ -48,11 +48,13 @@ class FoldedTask:
         """As stored: these have happened."""
         self.payloads: list[bytes] = []
         """The same, as they were sent."""
+        self.touched = 0
+        """The sequence of the last record that was of this task."""
         self.stopped = False
         self.expectation: Expectation | None = None
         """What operators said last."""
         self.expectations = 0
-        """How often they have said it."""
+        """The number of the next time that they say it: after the highest in the log, which ought to have no gaps."""
         self.refused = 0
         """Upward records that are no message of this task: each is a fault or an attack."""
         self.highest: dict[tuple[str, str], int] = {}
@@ -134,6 +136,8 @@ class Fold:
             task = None
         if task is None:
             self.unknown += 1
+        else:
+            task.touched = sequence
         return task
 
     def _touch(self, where: UpSubject | DownSubject, payload: bytes) -> FoldedTask | None:
@@ -154,7 +158,7 @@ class Fold:
             if task.knows_more:
                 self.pending.add(where.task_id)
         elif where.kind == "expect":
-            task.expectations += 1
+            task.expectations = max(task.expectations, (where.number or 0) + 1)
             task.expectation = read_expectation(payload)
         elif where.number is not None:
             task.adopt(where.number, payload)

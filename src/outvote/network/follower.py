@@ -149,10 +149,11 @@ class Follower:
             self._subscription = None
 
     async def _look(self) -> None:
+        read = self.read  # while the answer is on its way, more may be read than it tells of
         self.end = (await self._stream.stream_info(self._name)).state.last_seq
-        if self.end < self.read:
+        if self.end < read:
             raise LogReplaced(
-                f"{self.read} records were read of the log {self._name}, which now ends at {self.end}: it was "
+                f"{read} records were read of the log {self._name}, which now ends at {self.end}: it was "
                 "replaced. Start the server again to read the new one, or restore the old one first"
             )
 

@@ -29,6 +29,7 @@ class TaskHistory:
 
     created: float
     stopped: float | None = None
+    last_message: float | None = None
     eliminations: list[Moment] = field(default_factory=list)
 
 
@@ -79,7 +80,7 @@ class DatedFold(Fold):
         edge = self.edges.get(where.edge)
         if edge is None:
             edge = self.edges[where.edge] = EdgeHistory()
-        edge.last_message = self._stored
+        edge.last_message = self.histories[where.task_id].last_message = self._stored
         edge.messages += 1
         if payload:
             edge.bits += packed_bits(payload)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,12 +23,15 @@ from nats.js.errors import APIError, NotFoundError
 
 from outvote.core.errors import OutvoteError
 from outvote.network.follower import ALREADY_THERE, Follower, Read
+from outvote.network.logs import event
 from outvote.network.records import DOWN, LIVE, SYNC, UP
 from outvote.network.wire import WireBytes
 
 STREAM = "OUTVOTE"
 PATIENCE = 2.0
 """Seconds that one request may take before it is made again."""
+
+_log = logging.getLogger(__name__)
 
 
 class LinkError(OutvoteError):
@@ -63,22 +67,36 @@ class Link:
         self._stream = client.jetstream(timeout=PATIENCE)
         self.reconnected = asyncio.Event()
         """Set at every reconnection: whoever cares clears it."""
+        self.reconnections = 0
         self._followers: list[Follower] = []
         self._wire = WireBytes()
+        self._closing = False
 
     @classmethod
     async def connect(cls, url: str, *, name: str, patience: float | None = None) -> Link:
         """Connect; without `patience`, in seconds, try for ever."""
         made: list[Link] = []
+        told = False
+
+        async def lost() -> None:
+            if made and not made[0]._closing:
+                event(_log, logging.WARNING, "engine_disconnected")
 
         async def again() -> None:
+            event(_log, logging.INFO, "engine_reconnected")
             for link in made:
+                link.reconnections += 1
                 link.reconnected.set()
                 for follower in link._followers:
                     follower.begin_again()
 
         async def quiet(error: Exception) -> None:
-            """Errors of single requests are raised there; the rest heals by itself."""
+            """Errors of single requests are raised there; the rest heals by itself. Before the first connection there
+            is one for every attempt."""
+            nonlocal told
+            if patience is None and not made and not told:
+                told = True
+                event(_log, logging.WARNING, "engine_unreachable", error=type(error).__qualname__)
 
         connecting = nats.connect(
             url,
@@ -89,6 +107,7 @@ class Link:
             ping_interval=10,
             connect_timeout=2,
             error_cb=quiet,
+            disconnected_cb=lost,
             reconnected_cb=again,
         )
         try:
@@ -96,6 +115,7 @@ class Link:
         except (NatsError, OSError, TimeoutError) as error:
             why = str(error) or f"nothing within {patience:g} s"
             raise LinkError(f"no NATS answers at {url}: {why}; start one, or name another") from None
+        event(_log, logging.INFO, "engine_connected")
         return made[0]
 
     async def __aenter__(self) -> Link:
@@ -116,6 +136,7 @@ class Link:
         return self._wire.count(self._client)
 
     async def close(self) -> None:
+        self._closing = True
         for follower in self._followers:
             await follower.stop()
         with suppress(OSError):  # a connection that is lost already cannot be closed in order

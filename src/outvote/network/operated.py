@@ -11,6 +11,7 @@ from typing import Final
 from outvote.network.changes import FLEET, Changes
 from outvote.network.fold import FoldedTask
 from outvote.network.history import DatedFold, EdgeHistory
+from outvote.network.journal import Journal
 from outvote.network.link import Link
 from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState, Signs
@@ -31,23 +32,34 @@ class OperatedServer(SyncServer):
         self.fold = self.dated
         self.signs = Signs(clock())
         self.changes = Changes()
+        self._journal = Journal()
+
+    async def start(self) -> None:
+        """Edges are awaited from now on: to read a long log takes its time."""
+        await super().start()
+        self.signs.started = self.clock()
 
     def heard(self, edge: str) -> None:
         if self.signs.hear(edge, self.clock()):
             self.changes.note(FLEET)
 
-    def has_changed(self, task: FoldedTask | None) -> None:
+    def has_caught_up(self) -> None:
+        self._journal.begin(self.dated)
+
+    def has_changed(self, task: FoldedTask | None, subject: str) -> None:
         if task is not None:
+            self._journal.note(self.fold, task, subject, self.clock())
             self.changes.note(task.task_id, FLEET)
 
     async def look_around(self) -> None:
-        """For ever: tell those who watch when an edge has fallen silent, or the engine went away."""
+        """For ever: tell those who watch, and the log, when an edge has fallen silent, or the engine went away."""
         before: object = None
         while True:
             now = self.link.connected, self.ready, self.edge_counts()
             if now != before:
                 self.changes.note(FLEET)
             before = now
+            self._journal.look(((name, state) for name, state, _ in self.edges()), self.clock())
             await asyncio.sleep(LOOK_EVERY)
 
     def edges(self) -> Iterator[tuple[str, EdgeState, EdgeHistory]]:

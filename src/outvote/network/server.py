@@ -39,18 +39,29 @@ class SyncServer:
     @property
     def ready(self) -> bool:
         """Whether this server knows all that the log holds, and the engine takes more."""
-        return self.has_read and self._follower is not None and self._follower.stores
+        return self.has_read and self.log_writable
 
     @property
     def has_read(self) -> bool:
         """Whether this server knows all that the log holds: only then does it propose and answer."""
         return self._link.connected and self._follower is not None and self._follower.current
 
+    @property
+    def log_end(self) -> int:
+        """How far the log is known to reach."""
+        return 0 if self._follower is None else self._follower.end
+
+    @property
+    def log_writable(self) -> bool:
+        """Whether the engine took what it was asked to store, when it was last asked."""
+        return self._follower is not None and self._follower.stores
+
     async def start(self) -> None:
         """Read the log from its beginning and go on with it; returns when all that was there has been read."""
         await self._link.ensure_stream()
         self._follower = await self._link.follow(self._read)
         await self._follower.wait_current()
+        self.has_caught_up()
         self._proposing = asyncio.create_task(self._propose())
         await self._link.answer(self._reply)
         await self._link.overhear(self.heard)
@@ -112,8 +123,11 @@ class SyncServer:
     def heard(self, edge: str) -> None:
         """A sign of life."""
 
-    def has_changed(self, task: FoldedTask | None) -> None:
+    def has_changed(self, task: FoldedTask | None, subject: str) -> None:
         """A record was read, of this task if it is of any."""
+
+    def has_caught_up(self) -> None:
+        """All was read that was there at the start."""
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until the log, as read, makes it true."""
@@ -140,7 +154,7 @@ class SyncServer:
         task = self.fold.apply(subject, payload, sequence, stored)
         if self.fold.pending:
             self._due.set()
-        self.has_changed(task)
+        self.has_changed(task, subject)
         for condition, future in self._waiters:
             if not future.done() and condition():
                 future.set_result(None)

@@ -10,6 +10,7 @@ from typing import Any
 from outvote.core.ledger import bits_bound
 from outvote.core.task import Task
 from outvote.planner import estimate, words
+from outvote.planner.duration import duration
 from outvote.planner.estimate import Estimate
 from outvote.planner.question import Question
 from outvote.theory import identification_bound, pulls_per_player
@@ -224,10 +225,10 @@ def _advice(question: Question, options: list[Option], chosen: Option | None) ->
             continue
         seen.add(key)
         easier = _easier(question, option)
-        needs = f"{option.name}: at {question.traffic:,.0f} events a day this needs {words.duration(option.days)}"
+        needs = f"{option.name}: at {question.traffic:,.0f} events a day this needs {duration(option.days)}"
         yield f"{needs}; {easier}" if easier else f"{needs}; more traffic or fewer arms would help"
     if chosen is not None and chosen.days is not None and chosen.days <= TOO_LONG and seen:
-        yield f"{chosen.name} needs {words.duration(chosen.days)}"
+        yield f"{chosen.name} needs {duration(chosen.days)}"
 
 
 def _voters(task: Task) -> dict[str, Any]:
@@ -258,5 +259,5 @@ def _easier(question: Question, option: Option) -> str | None:
             factor = pulls_per_player(wider.schedules()[-1]) / pulls_per_player(task.schedules()[-1])
             what = f"relax ε to {value:g}"
         if option.days * factor <= BEARABLE:
-            return f"{what} for {words.duration(option.days * factor)}"
+            return f"{what} for {duration(option.days * factor)}"
     return None

@@ -1,4 +1,4 @@
-"""A plan in words: what is guaranteed, what an eavesdropper sees, and how long something takes."""
+"""A plan in words: what is guaranteed, and what an eavesdropper sees."""
 
 from __future__ import annotations
 
@@ -63,15 +63,6 @@ def adversary_sees(task: Task) -> str:
         f"from each site, how many of {floor} or more events with a variant succeeded; where none or all did, what "
         "each of them earned; and which variants are out"
     )
-
-
-def duration(days: float) -> str:
-    """As people say it."""
-    for unit, length in (("years", 365.25), ("weeks", 7.0), ("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
-        if days >= 2 * length:
-            value = days / length
-            return f"{value:,.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"
-    return "a minute or less" if days < 1 / 1440 else f"{days * 1440:.0f} minutes"
 
 
 def _seen(estimate: Estimate) -> str:

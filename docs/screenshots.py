@@ -1,0 +1,157 @@
+"""Pictures of the dashboard for the documents: a real fleet, real events, a real browser. `make screenshots` runs it.
+
+What is shown is what came out: the numbers in the pictures differ a little from run to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Page, async_playwright
+
+from outvote.demo.fleet import Fleet
+from outvote.demo.users import Browser
+
+SITES = ("amsterdam", "bogota", "chennai", "dakar", "edinburgh", "fukuoka", "geneva", "hanoi")
+CHROMIUM = "/usr/bin/chromium"
+LAPTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One task: what it is, and what its arms are really worth at each site."""
+
+    task: dict[str, Any]
+    means: Callable[[int], Sequence[float]]
+    events: int
+    expectation: dict[str, float] | None = None
+
+
+SCENES = (
+    Scene(
+        {"name": "checkout-button", "protocol": "tally", "arms": ["classic", "bold", "green", "minimal"]},
+        lambda site: (0.115, 0.09, 0.13, 0.03),
+        9_000,
+        {"traffic": 12_000, "difference": 0.03, "baseline": 0.1},
+    ),
+    Scene(
+        {"name": "banner", "protocol": "tally", "arms": ["spring", "summer", "plain"]},
+        lambda site: (0.6, 0.35, 0.2),
+        3_000,
+    ),
+    Scene(
+        {"name": "search-ranking", "protocol": "dme", "arms": ["baseline", "fresh", "long"], "epsilon": 0.95},
+        lambda site: (0.9, 0.45, 0.05),
+        14_000,
+        {"traffic": 100_000},
+    ),
+    Scene(
+        {"name": "mail-subject", "protocol": "tally", "arms": ["question", "plain"]},
+        lambda site: (0.8, 0.45) if site % 2 else (0.12, 0.45),
+        2_500,
+    ),
+    Scene(
+        {"name": "price-layout", "protocol": "tally", "arms": 5, "privacy_budget": 1, "fallback": "2"},
+        lambda site: (0.3, 0.32, 0.4, 0.35, 0.31),
+        4_000,
+    ),
+)
+
+
+async def play(fleet: Fleet, scene: Scene, rng: random.Random) -> None:
+    """Create the task, and let users of all sites come."""
+    server = Browser(fleet.server.url("server"))
+    task = {"players": list(SITES), "epsilon": 0, "delta": 0.05, **scene.task}
+    status, said = await server.send("POST", "/v1/tasks", task)
+    assert status == 201, said
+    name = task["name"]
+    if scene.expectation is not None:
+        await server.send("PUT", f"/v1/tasks/{name}/expectation", scene.expectation)
+    server.close()
+    await asyncio.gather(
+        *(
+            visit(fleet.edges[site].url("edge"), name, scene.means(number), scene.events // len(SITES), rng)
+            for number, site in enumerate(SITES)
+        )
+    )
+
+
+async def visit(url: str, task: str, means: Sequence[float], events: int, rng: random.Random) -> None:
+    browser = Browser(url)
+    done = 0
+    while done < events:
+        status, said = await browser.send("POST", f"/v1/tasks/{task}/decide")
+        if status == 404:  # the edge has not heard of it yet
+            await asyncio.sleep(0.05)
+            continue
+        decision = json.loads(said)
+        likes = int(rng.random() < means[decision["index"]])
+        reward = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": likes}
+        await browser.send("POST", f"/v1/tasks/{task}/reward", reward)
+        done += 1
+    browser.close()
+
+
+async def shoot(page: Page, url: str, path: Path, *, whole: bool = True) -> None:
+    await page.goto(url)
+    await page.locator("#live[data-state=on], #live[data-state=still]").wait_for(state="attached")
+    if await page.locator("[data-chart]").count():
+        await page.locator("[data-chart] .main-svg").first.wait_for()
+    await page.locator("[aria-busy]").first.wait_for(state="detached", timeout=60_000)
+    await page.screenshot(path=path, full_page=whole)
+    print(path)
+
+
+async def pictures(chromium: Chromium, url: str, folder: Path) -> None:
+    form = (
+        "/tasks/new?plan=1&name=checkout-button-2&arms=classic%0Abold%0Agreen&players=20&traffic=50000&difference=0.02"
+        "&baseline=0.1&protocol=tally&delta=0.05&epsilon=0"
+    )
+    for look, size, scheme in (("light", LAPTOP, "light"), ("dark", LAPTOP, "dark"), ("phone", PHONE, "light")):
+        context = await chromium.new_context(viewport=size, color_scheme=scheme, device_scale_factor=1)  # type: ignore[arg-type]
+        page = await context.new_page()
+        for name, path in (
+            ("tasks", "/"),
+            ("task", "/tasks/checkout-button"),
+            ("votes", "/tasks/search-ranking"),
+            ("held", "/tasks/mail-subject"),
+            ("finished", "/tasks/banner"),
+            ("private", "/tasks/price-layout"),
+            ("fleet", "/fleet"),
+            ("new", form),
+            ("stop", "/tasks/checkout-button/stop"),
+        ):
+            await shoot(page, url + path, folder / f"dashboard-{name}-{look}.png")
+        await context.close()
+
+
+async def work(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(7)
+    with tempfile.TemporaryDirectory(prefix="outvote-pictures-") as scratch:
+        fleet = Fleet(Path(scratch), SITES)
+        try:
+            await fleet.start()
+            await asyncio.gather(*(play(fleet, scene, rng) for scene in SCENES))
+            fleet.edges["hanoi"].kill()
+            async with async_playwright() as playwright:
+                chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+                await pictures(chromium, fleet.server.url("server"), folder)
+                await chromium.close()
+        finally:
+            fleet.stop()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent / "figures")
+    asyncio.run(work(parser.parse_args().folder))

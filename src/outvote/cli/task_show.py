@@ -1,0 +1,175 @@
+"""Tasks and edges for people: the tables of `outvote task`. Times are told in the operator's own zone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+STATES: Final = {"alive": "green", "awaited": "dim", "silent": "yellow", "missing": "red"}
+"""How the states of edges look."""
+
+
+def console() -> Console:
+    return Console(highlight=False)
+
+
+# ---- times
+
+
+def ago(at: float, now: float) -> str:
+    """How long ago, in one number; clocks may differ a little, so nothing is in the future."""
+    seconds = max(now - at, 0.0)
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7_200), ("h", 3_600, 172_800)):
+        if seconds < most:
+            return f"{seconds // length:.0f} {unit} ago"
+    return f"{seconds // 86_400:,.0f} days ago"
+
+
+def when(at: float, now: float) -> str:
+    """A moment: local time, and how long ago."""
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z} ({ago(at, now)})"
+
+
+# ---- tasks
+
+
+def task_table(tasks: list[dict[str, Any]]) -> RenderableType:
+    table = _table()
+    for header in ("name", "protocol", "status", "left", "winner", "edges", "messages up", "bits", "bound"):
+        table.add_column(
+            header, justify="right" if header in ("left", "edges", "messages up", "bits", "bound") else "left"
+        )
+    for each in tasks:
+        bound = each["bits"]["bound"]
+        table.add_row(
+            each["name"],
+            each["protocol"],
+            each["status"],
+            str(len(each["remaining"])),
+            Text(each["winner"] or ""),
+            str(each["edge_count"]),
+            f"{each['messages']['up']:,}",
+            f"{each['bits']['total']:,}",
+            "none" if bound is None else f"{bound:,}",
+        )
+    return table
+
+
+def bits_told(bits: Mapping[str, Any]) -> str:
+    told = f"running tasks may still send {bits['may_still_send']:,} bits"
+    if bits["without_bound"]:
+        told += f", and those of tally any number: {', '.join(bits['without_bound'])}"
+    return told + ("" if bits["budget"] is None else f"; the budget is {bits['budget']:,}")
+
+
+def picture(found: Mapping[str, Any]) -> RenderableType:
+    """One task: what it is, its arms, what it has cost."""
+    task, bits, messages = found["task"], found["bits"], found["messages"]
+    winner = "" if found["winner"] is None else f": {found['winner']} wins"
+    head = Text.assemble(
+        (found["name"], "bold"),
+        f" ({found['id']}), {found['protocol']} on {len(found['arms'])} arms, {task['players']} players, "
+        f"ε {task['epsilon']:g}, δ {task['delta']:g}: ",
+        (found["status"] + winner, "bold"),
+    )
+    lines: list[RenderableType] = [head]
+    if found["hold_reason"]:
+        lines.append(Text(f"held back: {found['hold_reason']}", style="yellow"))
+    lines.append(_arms(found))
+    bound = "no bound" if bits["bound"] is None else f"bound {bits['bound']:,}"
+    cost = f"bits {bits['up']:,} + {bits['down']:,} = {bits['total']:,}, {bound}"
+    refused = f"refused {found['refused']:,}"
+    lines.append(Text(f"messages {messages['up']:,} up, {messages['down']:,} down; {cost}; {refused}"))
+    edges = ", ".join(
+        f"{each['edge']} {each['last_sequence']}"
+        + (f" ({len(each['incarnations'])} lives: a lost store, or two of one name)" if each["several_lives"] else "")
+        for each in found["edges"]
+    )
+    lines.append(Text(f"edges and their last message: {edges or 'none yet'}"))
+    return Group(*lines)
+
+
+def _arms(found: Mapping[str, Any]) -> Table:
+    tally = found["protocol"] == "tally"
+    arms = _table()
+    arms.add_column("arm")
+    for header in ("successes", "of", "mean between") if tally else ("votes",):
+        arms.add_column(header, justify="right")
+    arms.add_column("state")
+    for arm in found["arms"]:
+        if tally:
+            low, high = arm["interval"]
+            numbers = [f"{arm['successes']:,}", f"{arm['trials']:,}", f"{low:.3f} and {high:.3f}"]
+        else:
+            needed = (f"{votes} of {need:g}" for votes, need in zip(arm["votes"], found["votes_needed"], strict=True))
+            numbers = [", ".join(needed)]
+        gone = arm["eliminated"]
+        state = (
+            "remains" if gone is None else f"out after {gone['after_messages']:,} messages, record {gone['record']:,}"
+        )
+        arms.add_row(Text(arm["arm"]), *numbers, Text(state, style="dim" if gone else "green"))
+    return arms
+
+
+def story(found: Mapping[str, Any]) -> RenderableType:
+    """When what happened to a task, and what is expected of it."""
+    now = time.time()
+    moments = [(found["created"], "created")]
+    eliminations: dict[tuple[int, float], list[str]] = {}
+    for arm in found["arms"]:
+        gone = arm["eliminated"]
+        if gone is not None:
+            eliminations.setdefault((gone["number"], gone["at"]), []).append(arm["arm"])
+    moments += [(at, f"{', '.join(arms)} out") for (_, at), arms in sorted(eliminations.items())]
+    if found["stopped_at"] is not None:
+        moments.append((found["stopped_at"], "stopped"))
+    moments.sort(key=lambda each: each[0])  # a finished task may be stopped; what was stopped loses no arm
+    lines = [Text(f"{when(at, now)}: {what}") for at, what in moments]
+    if found["expectation"] is not None:
+        lines.append(Text(f"expected: {expected(found['expectation'])}"))
+    return Group(*lines)
+
+
+def expected(expectation: Mapping[str, float | None]) -> str:
+    """What operators expect, in words."""
+    named = {"traffic": "{:,.10g} events a day", "baseline": "baseline {:g}", "difference": "difference {:g}"}
+    said = {name: expectation.get(name) for name in named}
+    return ", ".join(named[name].format(value) for name, value in said.items() if value is not None) or "nothing"
+
+
+# ---- edges
+
+
+def edge_table(edges: list[dict[str, Any]]) -> RenderableType:
+    now = time.time()
+    table = _table()
+    for header in ("edge", "state", "last sign", "messages", "bits", "lives"):
+        table.add_column(header, justify="right" if header in ("last sign", "messages", "bits") else "left")
+    for each in edges:
+        heard = [at for at in (each["last_sign"], each["last_message"]) if at is not None]
+        table.add_row(
+            Text(each["edge"]),
+            Text(each["state"], style=STATES.get(each["state"], "")),
+            ago(max(heard), now) if heard else "never",
+            f"{each['messages']:,}",
+            f"{each['bits']:,}",
+            "several" if each["several_lives"] else "one" if each["messages"] else "",
+        )
+    return table
+
+
+def edges_told(found: Mapping[str, Any]) -> str:
+    """How many there are, and how many in which state."""
+    total = len(found["edges"])
+    counts = ", ".join(f"{count:,} {state}" for state, count in found["counts"].items() if count)
+    return f"{total:,} {'edge' if total == 1 else 'edges'}: {counts}"
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, header_style="bold")

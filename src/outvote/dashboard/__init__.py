@@ -1,0 +1,1 @@
+"""The pages that `outvote server` shows to people."""

@@ -1,0 +1,211 @@
+"""The dashboard: pages that are made here, from what the server knows, and kept up to date by one small script.
+
+Everything a page does works without the script, by links and forms; the script only looks again when something has
+changed, and draws the figures. Nothing comes from outside: the figures' library is a file of an installed package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import importlib.metadata
+import importlib.resources
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from outvote import __version__
+from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.task import PROTOCOLS
+from outvote.dashboard import fleet_page, formats, forms, overview_page, task_page
+from outvote.dashboard.planning import Planner, PlannerFailed
+from outvote.network.admin_api import Admin
+from outvote.network.admin_http import read_body, route
+from outvote.network.admin_request import Refused
+from outvote.network.changes import FLEET
+from outvote.network.problems import Problem
+from outvote.planner.duration import duration
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Nothing from outside. Plotly writes styles into the page, so those are allowed."""
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Content-Type": "text/javascript"}
+"""An address with a version in it never changes its content."""
+
+
+class Dashboard:
+    """All pages of one server."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._server = admin.server
+        self.planner = Planner(self._planner_answered)
+        self._templates = jinja2.Environment(
+            loader=jinja2.PackageLoader("outvote.dashboard"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+        self._templates.globals.update(version=__version__, plotly=plotly_version(), urlencode=urlencode)
+        for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment"):
+            self._templates.filters[each] = getattr(formats, each)
+        self._templates.filters["duration"] = duration
+        self._library: bytes | None = None
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        return [
+            route("/", {"GET": self.overview}),
+            route("/tasks/new", {"GET": self.new_task, "POST": self.create_task}),
+            route("/tasks/new/plan", {"GET": self.plan}),
+            route("/tasks/{task}", {"GET": self.task}),
+            route("/tasks/{task}/stop", {"GET": self.confirm_stop, "POST": self.stop_task}),
+            route("/tasks/{task}/delete", {"GET": self.confirm_delete, "POST": self.delete_task}),
+            route("/tasks/{task}/expectation", {"POST": self.expect}),
+            route("/fleet", {"GET": self.fleet}),
+            route("/static/plotly.js", {"GET": self.library}),
+            Mount("/static", StaticFiles(packages=[("outvote.dashboard", "static")])),
+        ]
+
+    def refuse(self, request: Request, problem: Problem) -> Response | None:
+        """What is wrong, as a page, for who asked for one and not for the API."""
+        if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/v1/"):
+            return None
+        return self._page(request, "problem.html", {"problem": problem}, status=problem.status)
+
+    async def close(self) -> None:
+        await self.planner.close()
+
+    # ---- to look at
+
+    async def overview(self, request: Request) -> Response:
+        seen = overview_page.overview(self._admin, request.query_params)
+        return self._page(request, "overview.html", {"page": seen}, topics="*")
+
+    async def task(self, request: Request) -> Response:
+        found = self._admin.find(request)
+        seen = task_page.task_page(self._admin, found, self.planner.estimate)
+        return self._page(request, "task.html", {"page": seen}, topics=found.task_id)
+
+    async def fleet(self, request: Request) -> Response:
+        seen = fleet_page.fleet(self._server, request.query_params)
+        return self._page(request, "fleet.html", {"page": seen}, topics=FLEET)
+
+    # ---- to change
+
+    async def new_task(self, request: Request) -> Response:
+        given = {key: value for key, value in request.query_params.items() if value.strip()}
+        form = given if "arms" in given else {**forms.DEFAULTS, **given}
+        return await self._form(request, form)
+
+    async def create_task(self, request: Request) -> Response:
+        form = forms.fields(await read_body(request))
+        try:
+            task = forms.task_of(form)
+            expectation = forms.expectation_of(form)
+            task_id = await self._admin.create_task(task)
+        except Refused as error:
+            return await self._form(request, form, error.problem)
+        if any(key in form for key in forms.EXPECTED):
+            await self._admin.expect_of(self._server.fold.tasks[task_id], expectation)
+        return RedirectResponse(f"/tasks/{task_id}", status_code=303)
+
+    async def plan(self, request: Request) -> Response:
+        """The part of the form's page that the planner fills."""
+        return self._page(request, "plan.html", await self._planned(dict(request.query_params)))
+
+    async def confirm_stop(self, request: Request) -> Response:
+        return self._confirm(request, "stop")
+
+    async def confirm_delete(self, request: Request) -> Response:
+        return self._confirm(request, "delete")
+
+    async def stop_task(self, request: Request) -> Response:
+        found = self._admin.find(request)
+        await self._admin.stop_task(found)
+        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
+
+    async def delete_task(self, request: Request) -> Response:
+        await self._admin.delete_task(self._admin.find(request))
+        return RedirectResponse("/", status_code=303)
+
+    async def expect(self, request: Request) -> Response:
+        found = self._admin.find(request)
+        await self._admin.expect_of(found, forms.expectation_of(forms.fields(await read_body(request))))
+        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
+
+    # ---- files
+
+    async def library(self, request: Request) -> Response:
+        """Plotly, as the installed package brings it, packed once."""
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(await asyncio.to_thread(plotly_library), headers=FOR_EVER)
+        if self._library is None:
+            self._library = await asyncio.to_thread(lambda: gzip.compress(plotly_library(), 6))
+        return Response(self._library, headers={**FOR_EVER, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
+
+    # ---- how it works
+
+    def _planner_answered(self) -> None:
+        """Pages that wait for the planner look again."""
+        self._server.changes.note(*self._server.fold.tasks)
+
+    def _confirm(self, request: Request, verb: str) -> Response:
+        found = self._admin.find(request)
+        return self._page(request, "confirm.html", {"verb": verb, "task": self._admin.describe_task(found)})
+
+    async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
+        filled = {"form": form, "problem": problem, "protocols": PROTOCOLS}
+        planned = await self._planned(form) if "plan" in form else {"plan": None, "trouble": None, "form": form}
+        return self._page(request, "new_task.html", {**planned, **filled}, status=problem.status if problem else 200)
+
+    async def _planned(self, form: dict[str, str]) -> dict[str, Any]:
+        form = {key: value.strip() for key, value in form.items() if value.strip()}
+        try:
+            return {"plan": await self.planner.plan(forms.question_of(form)), "trouble": None, "form": form}
+        except (InvalidTask, PlannerFailed, Refused) as error:
+            return {"plan": None, "trouble": _said(error), "form": form}
+
+    def _page(
+        self, request: Request, template: str, context: Mapping[str, Any], *, topics: str = "", status: int = 200
+    ) -> Response:
+        """`topics` is what must change for the page to be looked at again: everything is `*`."""
+        now = self._server.clock()
+        common = {
+            "topics": topics,
+            "path": request.url.path,
+            "now": now,
+            "ago": lambda at: formats.ago(at, now),
+            "well": self._server.ready,
+            "connected": self._server.link.connected,
+        }
+        text = self._templates.get_template(template).render(**common, **context)
+        return Response(text, status_code=status, media_type="text/html", headers=HEADERS)
+
+
+def _said(error: OutvoteError) -> str:
+    return error.problem.detail if isinstance(error, Refused) else str(error)
+
+
+def plotly_library() -> bytes:
+    return importlib.resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+
+
+def plotly_version() -> str:
+    """Of the package that brings the library."""
+    return importlib.metadata.version("plotly")

@@ -1,0 +1,61 @@
+"""The page of the fleet: every edge, those in trouble first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from outvote.dashboard.words import STATES
+from outvote.network.admin_fleet import EdgeList, FleetEdge, edge_list
+from outvote.network.operated import OperatedServer
+from outvote.network.signs import EdgeState
+
+TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive")
+PAGE: Final = 100
+"""Edges in a table."""
+MOST_DOTS: Final = 5_000
+
+
+@dataclass(frozen=True)
+class FleetPage:
+    """`dots` are all edges in the order of their names; `rows` are those of this page of the table."""
+
+    fleet: EdgeList
+    dots: tuple[FleetEdge, ...]
+    rows: list[FleetEdge]
+    meanings: dict[str, str]
+    query: str
+    state: str
+    page: int
+    pages: int
+    found: int
+
+
+def fleet(server: OperatedServer, asked: Mapping[str, str]) -> FleetPage:
+    listed = edge_list(server)
+    query, state = asked.get("q", "").strip(), asked.get("state", "")
+    wanted = [
+        edge
+        for edge in listed.edges
+        if query.lower() in edge.edge.lower() and (state not in TROUBLE or edge.state == state)
+    ]
+    wanted.sort(key=by_trouble)
+    pages = max(-(-len(wanted) // PAGE), 1)
+    number = asked.get("page", "1")
+    page = min(max(int(number), 1), pages) if number.isascii() and number.isdigit() and len(number) < 9 else 1
+    return FleetPage(
+        fleet=listed,
+        dots=listed.edges[:MOST_DOTS],
+        rows=wanted[(page - 1) * PAGE : page * PAGE],
+        meanings=STATES,
+        query=query,
+        state=state,
+        page=page,
+        pages=pages,
+        found=len(wanted),
+    )
+
+
+def by_trouble(edge: FleetEdge) -> tuple[int, bool, str]:
+    return TROUBLE.index(edge.state), not edge.several_lives, edge.edge

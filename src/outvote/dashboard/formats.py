@@ -1,0 +1,83 @@
+"""Numbers and times as people read them. Time comes as an argument."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from markupsafe import Markup, escape
+
+
+def count(value: float) -> str:
+    """A whole number, or one that stands for many."""
+    return f"{value:,.0f}"
+
+
+def about(value: float) -> str:
+    """An estimate: two figures, and no more digits than it deserves."""
+    if value < 100:
+        return f"{value:,.0f}"
+    unit = 10 ** (math.floor(math.log10(value)) - 1)
+    return f"{round(value / unit) * unit:,.0f}"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A mean reward; of small ones more digits matter."""
+    if value is None:
+        return "–"
+    if 0 < abs(value) < 0.01:
+        digits = max(digits, 2)
+    return f"{100 * value:.{digits}f} %"
+
+
+def points(value: float) -> str:
+    """A difference of means, in points of a hundred."""
+    return f"{100 * value:+.1f}".replace("-", "−")
+
+
+def lift_percent(value: float | None) -> str:
+    """A relative lift; None is without a bound."""
+    if value is None:
+        return "∞"
+    return (
+        f"{100 * value:+,.0f} %".replace("-", "−") if abs(value) >= 0.1 else f"{100 * value:+.1f} %".replace("-", "−")
+    )
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """“1 site”, “3 sites”."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """“a, b and c”; of many, the first and how many more."""
+    shown = names[:most]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most:,} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def ago(at: float | None, now: float) -> Markup:
+    """How long ago, in an element whose text the page keeps up to date by itself."""
+    if at is None:
+        return Markup("never")
+    return Markup('<time datetime="{}" data-since="{:.0f}">{}</time>').format(iso(at), at, since(now - at))
+
+
+def since(seconds: float) -> str:
+    """As the script of the page says it, too."""
+    seconds = max(seconds, 0)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit} ago"
+    return f"{math.floor(seconds)} s ago"
+
+
+def moment(at: float) -> Markup:
+    """A time of day; the page shows it in the zone of who looks."""
+    text = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" data-moment>{}</time>').format(iso(at), escape(text))

@@ -1,0 +1,77 @@
+"""The page of all tasks: what runs, what needs somebody's eye, and where each stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from outvote.core.tally_server import TallyServer
+from outvote.network.admin_api import Admin
+from outvote.network.admin_views import Status, TaskSummary
+from outvote.network.fold import FoldedTask
+
+ORDER: Final[tuple[Status, ...]] = ("held", "running", "finished", "stopped")
+"""What needs an eye first."""
+MOST_PIPS: Final = 24
+"""Arms that are drawn one by one."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One task. `ahead` is the winner, or the arm with the highest mean where that is known."""
+
+    shown: TaskSummary
+    arms: int
+    ahead: str | None
+    mean: float | None
+    pips: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Overview:
+    rows: list[Row]
+    counts: Counter[str]
+    edges: Counter[str]
+    bits: int
+    query: str
+    status: str
+    total: int
+
+
+def overview(admin: Admin, asked: Mapping[str, str]) -> Overview:
+    """All tasks, or those whose name holds what is asked for, and whose status is."""
+    tasks = admin.tasks().tasks
+    query, status = asked.get("q", "").strip(), asked.get("status", "")
+    wanted = [
+        shown
+        for shown in tasks
+        if query.lower() in shown.name.lower() and (status not in ORDER or shown.status == status)
+    ]
+    wanted.sort(key=lambda shown: (ORDER.index(shown.status), -shown.created))
+    folded = admin.server.fold.tasks
+    return Overview(
+        rows=[_row(shown, folded[shown.id]) for shown in wanted],
+        counts=Counter(shown.status for shown in tasks),
+        edges=Counter(admin.server.edge_counts()),
+        bits=sum(shown.bits.total for shown in tasks),
+        query=query,
+        status=status,
+        total=len(tasks),
+    )
+
+
+def _row(shown: TaskSummary, found: FoldedTask) -> Row:
+    arms = len(found.task.arms)
+    left = set(found.announced)
+    pips = tuple(arm in left for arm in range(arms)) if arms <= MOST_PIPS else ()
+    ahead, mean = shown.winner, None
+    if isinstance(found.server, TallyServer):
+        shares = {
+            arm: found.server.successes(arm) / trials for arm in found.announced if (trials := found.server.trials(arm))
+        }
+        if shares:
+            best = max(shares, key=lambda arm: (shares[arm], -arm))
+            ahead, mean = found.task.arms[best], shares[best]
+    return Row(shown, arms, ahead, mean, pips)

@@ -1,0 +1,144 @@
+"""The page of one task: everything an experimenter decides from, put together for its template."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+from outvote.dashboard import charts, words
+from outvote.dashboard.fleet_page import by_trouble
+from outvote.dashboard.forecast import Ask, Forecast, forecast
+from outvote.network.admin_api import Admin
+from outvote.network.admin_fleet import FleetEdge, edge_list
+from outvote.network.admin_views import ArmView, LiftView, TaskDescription
+from outvote.network.fold import FoldedTask
+
+MOST_EDGES: Final = 12
+"""Edges that are listed; the page of the fleet has all."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to the task."""
+
+    at: float
+    what: str
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    shown: TaskDescription
+    headline: str
+    arms: list[ArmView]
+    lifts: list[LiftView]
+    figures: dict[str, str]
+    events: list[Event]
+    forecast: Forecast | None
+    bound: int
+    bound_is: str
+    eavesdropped: list[str]
+    edges: list[FleetEdge]
+    edge_counts: dict[str, int]
+    edges_total: int
+    details: dict[str, str]
+
+    @property
+    def tally(self) -> bool:
+        return self.shown.protocol == "tally"
+
+
+def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> TaskPage:
+    shown = admin.describe_task(found)
+    server = admin.server
+    now = server.clock()
+    edges = _edges(admin, found)
+    counts = {"alive": 0, "awaited": 0, "silent": 0, "missing": 0}
+    for edge in edges:
+        counts[edge.state] += 1
+    bound, bound_is = words.bits_bound(found)
+    lifts = sorted(shown.lifts, key=lambda each: each.difference)
+    return TaskPage(
+        shown=shown,
+        headline=words.headline(shown),
+        arms=_ordered(shown),
+        lifts=lifts,
+        figures=_figures(shown, lifts, now),
+        events=_events(shown),
+        forecast=forecast(shown, ask, now) if shown.status == "running" else None,
+        bound=bound,
+        bound_is=bound_is,
+        eavesdropped=words.eavesdropped(found, shown.edge_count),
+        edges=sorted(edges, key=by_trouble)[:MOST_EDGES],
+        edge_counts=counts,
+        edges_total=len(edges),
+        details=_details(shown),
+    )
+
+
+def _ordered(shown: TaskDescription) -> list[ArmView]:
+    """Of Tally the best first, and those that are out last, the latest of them first; of votes as the task has them."""
+
+    def place(arm: ArmView) -> tuple[float, float, int]:
+        mean = arm.mean if isinstance(arm.mean, float) else 0.0
+        if arm.eliminated is not None:
+            return 1, -arm.eliminated.number, arm.index
+        return 0, -mean, arm.index
+
+    return sorted(shown.arms, key=place)
+
+
+def _figures(shown: TaskDescription, lifts: list[LiftView], now: float) -> dict[str, str]:
+    """By name, as the page's script reads them."""
+    figures: dict[str, Any] = {}
+    if shown.protocol != "tally":
+        figures["votes"] = charts.votes(shown)
+    elif shown.messages.up:
+        figures["means"] = charts.means(shown)
+        if lifts:
+            figures["lifts"] = charts.lifts(shown, lifts)
+    figures["timeline"] = charts.timeline(shown, now)
+    return {name: json.dumps(figure, separators=(",", ":")) for name, figure in figures.items()}
+
+
+def _events(shown: TaskDescription) -> list[Event]:
+    events = [Event(shown.created, "created")]
+    for arm in shown.arms:
+        if arm.eliminated is not None:
+            after = f"after {arm.eliminated.after_messages:,} messages"
+            events.append(Event(arm.eliminated.at, f"{arm.arm} is out, {after}"))
+    if shown.stopped_at is not None:
+        events.append(Event(shown.stopped_at, "stopped"))
+    events.sort(key=lambda event: event.at)
+    if shown.winner is not None:
+        last = max(arm.eliminated.at for arm in shown.arms if arm.eliminated is not None)
+        place = max(number for number, event in enumerate(events) if event.at == last)
+        events.insert(place + 1, Event(last, f"{shown.winner} wins"))
+    return events
+
+
+def _edges(admin: Admin, found: FoldedTask) -> list[FleetEdge]:
+    """Those whom the task names; else all of the fleet."""
+    listed = edge_list(admin.server).edges
+    names = set(found.task.player_names)
+    return [edge for edge in listed if edge.edge in names] if names else list(listed)
+
+
+def _details(shown: TaskDescription) -> dict[str, str]:
+    """What the task was created with, in the order of its record; what is not set is not shown."""
+    task = shown.task
+    told: dict[str, object] = {
+        "Protocol": task.protocol if task.protocol == "tally" else f"{task.protocol}, {task.quorum} quorum",
+        "Sites": f"{task.players:,}",
+        "δ, error allowed": f"{task.delta:g}",
+        "ε, good enough": f"{task.epsilon:g}" + (" (the very best)" if task.epsilon == 0 else ""),
+        "Active players": f"{task.active_players:g}" if task.protocol == "dme" else None,
+        "Instances": ", ".join(f"{each:g}" for each in task.instances) if task.protocol == "edme" else None,
+        "Floor": None if task.floor is None else f"{task.floor} events",
+        "Privacy budget": None if task.privacy_budget is None else f"{task.privacy_budget:g}",
+        "Reward window": None if task.reward_window is None else f"{task.reward_window:g} s",
+        "Fallback": task.fallback,
+        "Code of arms": task.code,
+        "Id": shown.id,
+    }
+    return {key: str(value) for key, value in told.items() if value is not None}

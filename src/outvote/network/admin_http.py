@@ -1,0 +1,105 @@
+"""HTTP for operators, beneath the API and the pages: routes, bodies, where a change may come from, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from outvote.network.admin_request import LARGEST_BODY, Refused
+from outvote.network.problems import Problem
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class Pages(Protocol):
+    """What people look at, beside the API."""
+
+    @property
+    def routes(self) -> list[BaseRoute]: ...
+
+    def refuse(self, request: Request, problem: Problem) -> Response | None:
+        """A page that says what is wrong; None for who does not want one."""
+
+    async def close(self) -> None:
+        """Nothing of it is left."""
+
+
+def route(path: str, by_method: Mapping[str, Handler]) -> Route:
+    """One route for all methods of a path: with several, `Allow` would name those of the first only."""
+
+    async def dispatch(request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            check_origin(request)
+        return await by_method["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, dispatch, methods=list(by_method))
+
+
+def check_origin(request: Request) -> None:
+    """A page of another site, open in an operator's browser, must not change anything here."""
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
+    host = request.headers.get("host", "")
+    if (origin is not None and urlsplit(origin).netloc != host) or site not in ("none", "same-origin"):
+        raise Refused(
+            403, "other-origin", f"changes are made from pages of {host!r} or by programs, not from {origin!r}"
+        )
+
+
+def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)
+
+
+async def read_body(request: Request) -> bytes:
+    """At most so many bytes are read."""
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LARGEST_BODY:
+                raise Refused(413, "body-too-large", f"a request may have {LARGEST_BODY:,} bytes, this has more")
+    except ClientDisconnect:
+        raise Refused(400, "not-whole", "the request ended before its body") from None
+    return bytes(body)
+
+
+# ---- what is refused
+
+
+def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
+    """What Starlette is to do with errors: a problem, or a page for who looks at pages."""
+
+    def refuse(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+        page = None if pages is None else pages.refuse(request, problem)
+        if page is not None:
+            return page
+        body = msgspec.json.encode(problem)
+        return Response(body, status_code=problem.status, media_type="application/problem+json", headers=headers)
+
+    async def on_refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return refuse(request, error.problem)
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        """What Starlette itself refuses: unknown paths and methods."""
+        assert isinstance(error, HTTPException)
+        allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))  # it comes from a set
+        there = f"allowed is {allowed}" if allowed else "see /openapi.json for what there is"
+        detail = f"{request.method} {request.url.path!r} is not possible: {there}"
+        problem = Problem("about:blank", error.detail, error.status_code, detail)
+        return refuse(request, problem, {"Allow": allowed} if allowed else None)
+
+    async def on_error(request: Request, error: Exception) -> Response:
+        """The rest; its trace goes to standard error."""
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+        told = "the server failed at this request: its log says where"
+        return refuse(request, Problem("about:blank", status.phrase, status, told))
+
+    return {Refused: on_refused, HTTPException: on_http, Exception: on_error}

@@ -1,0 +1,133 @@
+"""What a server tells in its log: what became of tasks, who was refused, which edges came and went.
+
+It compares what the fold says with what it said before, so the fold itself knows nothing of logs. Whatever is read
+before the server has caught up is one line. No flood of records or edges can fill a disk: what comes often is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from outvote.core.tally_server import TallyServer
+from outvote.network.fold import Fold, FoldedTask
+from outvote.network.history import DatedFold
+from outvote.network.logs import event
+from outvote.network.records import UpSubject, parse
+from outvote.network.signs import EdgeState
+
+PAUSE: Final = 60.0
+"""Seconds between two lines about records of one edge and task that were refused."""
+MOST_PAIRS: Final = 100
+"""Edges and tasks that have lines of their own; what is refused beyond them counts together, by task."""
+MOST_NAMES: Final = 20
+"""Edges that are named in one line."""
+OTHERS: Final = "(others)"
+
+_log = logging.getLogger(__name__)
+
+
+class _Seen(NamedTuple):
+    eliminations: int
+    stopped: bool
+    held: bool
+    refused: int
+
+
+class Journal:
+    """One for each server."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, _Seen] = {}
+        self._begun = False
+        self._refused: Counter[tuple[str, str]] = Counter()
+        """By edge and task: since the last line about them."""
+        self._told: dict[tuple[str, str], float] = {}
+        """When that was."""
+        self._known: set[str] = set()
+        """Edges that are in the log, or were heard of."""
+        self._silent: set[str] = set()
+
+    def begin(self, fold: DatedFold) -> None:
+        """All that was in the log has been read: from now on, things happen."""
+        self._begun = True
+        self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}
+        self._known = set(fold.edges)
+        event(_log, logging.INFO, "log_read", records=fold.read, tasks=len(fold.tasks), edges=len(fold.edges))
+
+    def note(self, fold: Fold, task: FoldedTask, subject: str, now: float) -> None:
+        """A record of this task was read."""
+        if not self._begun:
+            return
+        told = {"task": task.task.name, "id": task.task_id}
+        if task.task_id not in fold.tasks:
+            self._tasks.pop(task.task_id, None)
+            event(_log, logging.INFO, "task_deleted", **told)
+            return
+        before, seen = self._tasks.get(task.task_id), _seen(task)
+        if seen == before:
+            return
+        self._tasks[task.task_id] = seen
+        if before is None:
+            arms = list(task.task.arms)
+            event(_log, logging.INFO, "task_created", **told, protocol=task.task.protocol, arms=arms)
+            return
+        for number in range(before.eliminations, seen.eliminations):
+            arms = [task.task.arms[arm] for arm in task.eliminations[number].arms]
+            event(
+                _log, logging.INFO, "arms_eliminated", **told, arms=arms, number=number, remaining=len(task.announced)
+            )
+            if task.winner is not None:
+                event(_log, logging.INFO, "winner_found", **told, winner=task.task.arms[task.winner])
+        if seen.stopped != before.stopped:
+            event(_log, logging.INFO, "task_stopped", **told)
+        if seen.held != before.held:
+            event(_log, *((logging.WARNING, "task_held") if seen.held else (logging.INFO, "task_released")), **told)
+        if seen.refused > before.refused:
+            where = parse(subject)
+            assert isinstance(where, UpSubject)
+            self._refuse((where.edge, task.task_id), now)
+
+    def look(self, edges: Iterable[tuple[str, EdgeState]], now: float) -> None:
+        """At every turn of the clock: which edges came, went and came back; and who was refused since."""
+        new, went, back = [], [], []
+        for edge, state in edges:
+            if state == "alive" and edge not in self._known:
+                new.append(edge)
+            if state == "silent" and edge not in self._silent:
+                went.append(edge)
+            if state == "alive" and edge in self._silent:
+                back.append(edge)
+        self._known.update(new)
+        self._silent.update(went)
+        self._silent.difference_update(back)
+        _tell_edges(logging.INFO, "edges_first_heard", new)
+        _tell_edges(logging.WARNING, "edges_silent", went)
+        _tell_edges(logging.INFO, "edges_back", back)
+        self._tell_refused(now)
+
+    def _refuse(self, pair: tuple[str, str], now: float) -> None:
+        if pair not in self._told and len(self._told) >= MOST_PAIRS:
+            pair = OTHERS, pair[1]
+        self._refused[pair] += 1
+        if now - self._told.get(pair, -PAUSE) >= PAUSE:
+            self._tell_refused(now)
+
+    def _tell_refused(self, now: float) -> None:
+        due = {pair for pair in self._refused if now - self._told.get(pair, -PAUSE) >= PAUSE}
+        self._told = {pair: at for pair, at in self._told.items() if now - at < PAUSE} | dict.fromkeys(due, now)
+        for edge, task_id in sorted(due):
+            count = self._refused.pop((edge, task_id))
+            event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
+
+
+def _seen(task: FoldedTask) -> _Seen:
+    held = isinstance(task.server, TallyServer) and task.server.held
+    return _Seen(len(task.eliminations), task.stopped, held, task.refused)
+
+
+def _tell_edges(level: int, name: str, edges: list[str]) -> None:
+    if edges:
+        event(_log, level, name, count=len(edges), edges=sorted(edges)[:MOST_NAMES])

@@ -1,0 +1,49 @@
+"""What a reader of the log makes of what the engine says, where the order of both matters."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from outvote.network.follower import Follower, LogReplaced
+
+
+async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> None:
+    """Nobody reads here."""
+
+
+class Engine:
+    """Says how far its log reaches; meanwhile more is read of it."""
+
+    def __init__(self, end: int, read_meanwhile: int) -> None:
+        self.follower: Follower | None = None
+        self._end = end
+        self._read = read_meanwhile
+
+    async def stream_info(self, name: str) -> Any:
+        assert self.follower is not None
+        self.follower.read += self._read
+        return SimpleNamespace(state=SimpleNamespace(last_seq=self._end))
+
+
+def look(*, read: int, end: int, meanwhile: int) -> Follower:
+    engine = Engine(end, meanwhile)
+    follower = Follower(engine, "OUTVOTE", ignore)  # type: ignore[arg-type]  # all that is asked of it here
+    engine.follower = follower
+    follower.read = read
+    asyncio.run(follower._look())
+    return follower
+
+
+def test_records_that_come_while_the_end_is_asked_for_do_not_make_another_log() -> None:
+    follower = look(read=180, end=183, meanwhile=5)
+    assert follower.read == 185
+    assert follower.current
+
+
+def test_a_log_that_ends_before_what_was_read_is_another_one() -> None:
+    with pytest.raises(LogReplaced, match="180 records were read of the log OUTVOTE, which now ends at 100"):
+        look(read=180, end=100, meanwhile=0)
