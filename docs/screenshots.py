@@ -56,8 +56,8 @@ SCENES = (
     ),
     Scene(
         {"name": "mail-subject", "protocol": "tally", "arms": ["question", "plain"]},
-        lambda site: (0.8, 0.45) if site % 2 else (0.12, 0.45),
-        2_500,
+        lambda site: (0.85, 0.42) if site % 2 else (0.15, 0.42),
+        6_000,
     ),
     Scene(
         {"name": "price-layout", "protocol": "tally", "arms": 5, "privacy_budget": 1, "fallback": "2"},

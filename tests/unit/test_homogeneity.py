@@ -290,3 +290,15 @@ def test_noise_makes_the_same_difference_less_telling() -> None:
     for test in (plain, noisy):
         fill(test, 0, [[3, 2, 3], [0, 1, 0]])
     assert plain.score() > noisy.score() > 0
+
+
+def test_a_glance_is_reckoned_again_when_a_quarter_more_tallies_are_in() -> None:
+    sites = Homogeneity(Task(arms=2, players=4, epsilon=0, delta=0.1, protocol="tally"))
+    glances = []
+    for number in range(100):
+        site = number % 4
+        sites.add(f"site-{site}", 0, 3, 3 if site < 2 else 0)
+        glances.append(sites.glance())
+    assert glances[-1] > 5  # two sites see nothing but successes, two nothing but failures
+    assert 5 < len(set(glances)) < 25
+    assert not sites.held  # for people: no decision depends on it

@@ -59,6 +59,8 @@ class Homogeneity:
         self.tallies = 0
         self.next_look = 0
         """While held: how many tallies there must be."""
+        self._glanced = 0, 0.0
+        """At the last glance: how many tallies there were, and the score."""
 
     def add(self, player: PlayerId, arm: int, size: int, successes: int) -> None:
         cells = self.cells[arm]
@@ -77,6 +79,14 @@ class Homogeneity:
         self.held = score >= RELEASE if self.held else 0.5 * math.erfc(score / math.sqrt(2.0)) < self.level
         self.next_look = math.ceil(PATIENCE * self.tallies) if self.held else 0
         return not self.held
+
+    def glance(self) -> float:
+        """The score for people, who look often: reckoned again when enough is new. No decision depends on it."""
+        tallies, score = self._glanced
+        if not tallies or self.tallies >= PATIENCE * tallies:
+            score = self.score()
+            self._glanced = self.tallies, score
+        return score
 
     def score(self) -> float:
         """How many standard deviations the sites differ more than chance would have it, on a normal scale."""

@@ -105,6 +105,14 @@ class TallyServer(Announced):
         )
 
     @property
+    def disagreement(self) -> float:
+        """By how many standard deviations more than chance allows the sites' results differed, at the last glance.
+
+        For people, before a decision is due: large where one would be held back.
+        """
+        return self._homogeneity.glance()
+
+    @property
     def status(self) -> str:
         """`finished`, `held` or `exploring`."""
         return "finished" if self.finished else "held" if self.held else "exploring"

@@ -43,7 +43,11 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Content-Type": "text/javascript"}
+FOR_EVER: Final = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "Content-Type": "text/javascript",
+    "Vary": "Accept-Encoding",
+}
 """An address with a version in it never changes its content."""
 
 
@@ -157,7 +161,7 @@ class Dashboard:
             return Response(await asyncio.to_thread(plotly_library), headers=FOR_EVER)
         if self._library is None:
             self._library = await asyncio.to_thread(lambda: gzip.compress(plotly_library(), 6))
-        return Response(self._library, headers={**FOR_EVER, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
+        return Response(self._library, headers={**FOR_EVER, "Content-Encoding": "gzip"})
 
     # ---- how it works
 

@@ -30,6 +30,7 @@ class Event:
 class TaskPage:
     shown: TaskDescription
     headline: str
+    disagreement: str | None
     arms: list[ArmView]
     lifts: list[LiftView]
     figures: dict[str, str]
@@ -61,6 +62,7 @@ def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> TaskPage:
     return TaskPage(
         shown=shown,
         headline=words.headline(shown),
+        disagreement=words.disagreement(shown),
         arms=_ordered(shown),
         lifts=lifts,
         figures=_figures(shown, lifts, now),

@@ -22,6 +22,10 @@ STATES = {
 """What is meant by the state of an edge."""
 
 
+STRANGE = 5.0
+"""Standard deviations of disagreement between sites that somebody should hear of, though nothing is held back yet."""
+
+
 def headline(shown: TaskDescription) -> str:
     """Where a task stands, in one or two sentences."""
     left = f"{len(shown.remaining)} of {plural(len(shown.arms), 'variant')} remain"
@@ -63,6 +67,16 @@ def _margin(shown: TaskDescription) -> str:
     if shown.winner is not None:
         return f" It seems better than {nearest.rival}, the next, by {size} points, and by {points(high)} at most."
     return f" It is ahead of {nearest.rival}, the next, by {size} points ({points(low)} to {points(high)})."
+
+
+def disagreement(shown: TaskDescription) -> str | None:
+    """That the sites do not see the same, while no decision is due; what is held back says so itself."""
+    if shown.disagreement is None or shown.disagreement < STRANGE or shown.status != "running":
+        return None
+    return (
+        f"The sites' results differ by {shown.disagreement:.1f} standard deviations more than chance allows: a variant "
+        "may not be worth the same at every site. A decision that was due now would be held back."
+    )
 
 
 def eavesdropped(found: FoldedTask, sites: int) -> list[str]:

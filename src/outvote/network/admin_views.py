@@ -155,12 +155,14 @@ class EdgeView(msgspec.Struct, frozen=True):
 class TaskDescription(TaskSummary, frozen=True):
     """All about one task; `task` is its record, from which it can be created again. `stopped_at` is when it was
     stopped, `expectation` what operators said last that they expect of it. Of Tally, `leader` is the arm with the
-    highest mean of those that remain, and `lifts` says by how much it is better than each other one."""
+    highest mean of those that remain, `lifts` says by how much it is better than each other one, and `disagreement` by
+    how many standard deviations more than chance allows the sites' results differ, at the last glance."""
 
     stopped_at: float | None
     expectation: Expectation | None
     arms: tuple[ArmView, ...]
     leader: str | None
+    disagreement: float | None
     lifts: tuple[LiftView, ...]
     votes_needed: tuple[float, ...]
     edges: tuple[EdgeView, ...]
@@ -230,6 +232,7 @@ def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
         expectation=found.expectation,
         arms=_arms(found, history.eliminations),
         leader=None if leader is None else found.task.arms[leader],
+        disagreement=found.server.disagreement if isinstance(found.server, TallyServer) else None,
         lifts=() if leader is None else _lifts(found, leader),
         votes_needed=tuple(active / 2 for active in found.task.instances),
         edges=_edges(found),

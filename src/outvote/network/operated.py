@@ -13,6 +13,7 @@ from outvote.network.fold import FoldedTask
 from outvote.network.history import DatedFold, EdgeHistory
 from outvote.network.journal import Journal
 from outvote.network.link import Link
+from outvote.network.records import UP
 from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState, Signs
 
@@ -33,6 +34,7 @@ class OperatedServer(SyncServer):
         self.signs = Signs(clock())
         self.changes = Changes()
         self._journal = Journal()
+        self._caught_up = False
 
     async def start(self) -> None:
         """Edges are awaited from now on: to read a long log takes its time."""
@@ -45,11 +47,14 @@ class OperatedServer(SyncServer):
 
     def has_caught_up(self) -> None:
         self._journal.begin(self.dated)
+        self._caught_up = True
 
     def has_changed(self, task: FoldedTask | None, subject: str) -> None:
         if task is not None:
             self._journal.note(self.fold, task, subject, self.clock())
             self.changes.note(task.task_id, FLEET)
+            if self._caught_up and subject.startswith(UP):  # a message is a sign of life, too
+                self.heard(subject.split(".", 3)[2])
 
     async def look_around(self) -> None:
         """For ever: tell those who watch, and the log, when an edge has fallen silent, or the engine went away."""
