@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import Any
 
 import pytest
@@ -205,3 +206,17 @@ def test_the_plan_is_the_same_for_the_same_seed() -> None:
     question = ask(arms=3, players=5, difference=0.3, seed=3)
     assert make(question).to_json() == make(question).to_json()
     assert math.isfinite(make(question).options[0].to_json()["draws"])
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"difference": 1e-9}, "the best arm must be better by at least 1e-06 in a plan, got 1e-09"),
+        ({"means": (0.5, 0.5 - 1e-9)}, "the best arm must be better by at least 1e-06"),
+        ({"epsilon": 1e-7}, "epsilon must be at least 1e-06 in a plan, got 1e-07"),
+        ({"delta": 1e-300}, "delta must be at least 1e-12 in a plan, got 1e-300"),
+    ],
+)
+def test_what_no_sum_can_hold_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidTask, match=re.escape(says)):
+        ask(**given)

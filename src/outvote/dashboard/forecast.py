@@ -54,10 +54,8 @@ def forecast(shown: TaskDescription, ask: Ask, now: float) -> Forecast:
         late = ""
     seen = _seen(shown)
     if seen is None:
-        missing = "too few events are reported yet to say more" if late else "too few events are reported yet"
-        return Forecast(
-            "unknown", why=f"{late}; {missing}" if late else f"{missing}: declare the difference you expect"
-        )
+        missing = "the tallies do not tell yet which variant is better, or have too few events"
+        return Forecast("unknown", why=f"{late or 'no difference is declared'}; {missing}")
     answer = ask(seen, shown.task)
     if not isinstance(answer, dict) or answer.get("never"):
         return _no_answer(answer)

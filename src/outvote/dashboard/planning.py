@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
@@ -21,6 +22,8 @@ from outvote.network.engine import die_with
 KEPT: Final = 256
 """Answers that are remembered."""
 LONGEST_LINE: Final = 1 << 20
+PATIENCE: Final = 60.0
+"""Seconds that one question may take: all others wait."""
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -87,7 +90,13 @@ class Planner:
             try:
                 process.stdin.write(line.encode() + b"\n")
                 await process.stdin.drain()
-                said = await process.stdout.readline()
+                async with asyncio.timeout(PATIENCE):
+                    said = await process.stdout.readline()
+            except TimeoutError:
+                raise InvalidTask(
+                    f"this takes the planner longer than {PATIENCE:g} s: ask for fewer variants or sites, or a larger "
+                    "difference"
+                ) from None
             except (OSError, ValueError):
                 pass
             finally:
@@ -152,6 +161,9 @@ def answer(question: dict[str, Any]) -> Answer:
         found = of_task(asked, task)
     except InvalidTask as error:
         return {"refused": str(error)}
+    except (ArithmeticError, ValueError):
+        traceback.print_exc()  # to the server's log
+        return {"refused": "these numbers are too small or too large to plan with"}
     if found is None:
         return {"never": True}
     return {"draws": found.draws, "low": found.low, "high": found.high, "how": found.how}

@@ -79,7 +79,7 @@ def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> TaskPage:
 
 
 def _ordered(shown: TaskDescription) -> list[ArmView]:
-    """Of Tally the best first, and those that are out last, the latest of them first; of votes as the task has them."""
+    """Those that are out last, the latest of them first; the others of Tally the best first, of votes as they are."""
 
     def place(arm: ArmView) -> tuple[float, float, int]:
         mean = arm.mean if isinstance(arm.mean, float) else 0.0

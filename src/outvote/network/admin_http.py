@@ -79,6 +79,7 @@ def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Aw
     def refuse(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
         page = None if pages is None else pages.refuse(request, problem)
         if page is not None:
+            page.headers.update(headers or {})
             return page
         body = msgspec.json.encode(problem)
         return Response(body, status_code=problem.status, media_type="application/problem+json", headers=headers)

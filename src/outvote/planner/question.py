@@ -14,6 +14,8 @@ from outvote.core.task import Task
 from outvote.simulation.activity import Trace, Weighted, read_activity
 
 DEFAULT_DIFFERENCE = 0.1
+LEAST_DIFFERENCE = 1e-6
+LEAST_DELTA = 1e-12
 LARGEST_WORLD = 10_000
 """Arms or sites: beyond that a plan takes longer than a look at it is worth."""
 
@@ -93,7 +95,17 @@ def ask(
             f"epsilon must be a number above 0 and below 1, got {epsilon!r}; leave it out to look for the very best "
             "arm, and say with --difference what matters"
         )
+    if epsilon is not None and epsilon < LEAST_DIFFERENCE:
+        raise InvalidTask(f"epsilon must be at least {LEAST_DIFFERENCE:g} in a plan, got {epsilon!r}")
+    if isinstance(delta, int | float) and 0 < delta < LEAST_DELTA:
+        raise InvalidTask(f"delta must be at least {LEAST_DELTA:g} in a plan, got {delta!r}: nobody waits for more")
     world = _means(count, epsilon, means, baseline, difference)
+    best, second = sorted(world, reverse=True)[:2]
+    if best - second < LEAST_DIFFERENCE * (1 - 1e-9):
+        raise InvalidTask(
+            f"the best arm must be better by at least {LEAST_DIFFERENCE:g} in a plan, got {best - second:g}: to see "
+            "less takes more events than there are"
+        )
     total = _traffic(traffic, sites)
     law, note = _activity(activity, traffic, sites)
     active = float(law.default_active_players() if active_players is None else active_players)

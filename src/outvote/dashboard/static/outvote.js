@@ -2,7 +2,7 @@
 // Without this script every page works; it then shows what was known when it was loaded.
 
 import { morph } from "./morph.js";
-import { draw, drawAll } from "./charts.js";
+import { drawAll } from "./charts.js";
 
 const LEAST_PAUSE = 500; // milliseconds between two looks
 const live = document.getElementById("live");
@@ -69,10 +69,15 @@ function show(state) {
   live.textContent = SAYS[state];
 }
 
+// A browser has six connections to a server: a page that nobody sees holds none of them.
+let events = null, heard = false;
+
 function listen() {
+  if (events !== null || document.hidden) return;
   show("off");
-  const events = new EventSource("/v1/events");
-  let lost = false;
+  events = new EventSource("/v1/events");
+  let lost = heard;
+  heard = true;
   events.onopen = () => {
     show("on");
     if (lost) refreshSoon();
@@ -85,8 +90,16 @@ function listen() {
   events.onerror = () => {
     show("off");
     lost = true;
-    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 1000); // an answer that was none
+    if (events.readyState === EventSource.CLOSED) { // an answer that was none
+      rest();
+      setTimeout(listen, 1000);
+    }
   };
+}
+
+function rest() {
+  events?.close();
+  events = null;
 }
 
 // ---- the theme
@@ -139,6 +152,7 @@ if (plan) {
       const found = document.createElement("aside");
       found.innerHTML = text;
       morph(plan, found, { children: true });
+    } catch { /* the server is away: what was said before stays */
     } finally {
       if (number === asked) plan.removeAttribute("aria-busy");
     }
@@ -168,8 +182,23 @@ tellTimes();
 setInterval(tellTimes, 1000);
 if (topics) {
   listen();
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refreshSoon(); });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) rest();
+    else listen();
+    if (!document.hidden && again) refreshSoon();
+  });
   // What nobody tells: an edge falls silent, days pass.
   setInterval(refreshSoon, 30000);
 } else show("still");
-if (document.querySelector("[data-chart]")) addEventListener("load", () => drawAll());
+// The library of the figures is large: it comes when all else is there, and the page is in use meanwhile.
+const figures = document.querySelector("meta[name=figures]");
+if (figures) {
+  const bring = () => {
+    const library = document.createElement("script");
+    library.src = figures.content;
+    library.addEventListener("load", () => drawAll());
+    document.head.append(library);
+  };
+  if (document.readyState === "complete") bring();
+  else addEventListener("load", () => setTimeout(bring));
+}

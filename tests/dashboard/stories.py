@@ -1,0 +1,107 @@
+"""Tasks as they happen: real players learn from made-up users, and what they say is read by the real fold."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from outvote.core import protocols
+from outvote.core.task import Task
+from outvote.network.admin_views import TaskDescription, description
+from outvote.network.expectation import Expectation
+from outvote.network.fold import FoldedTask
+from outvote.network.history import DatedFold
+from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+
+CREATED = 1_700_000_000.0
+MOST_TURNS = 20_000
+SITES = ("ams", "bog", "che")
+TALLY: dict[str, Any] = {
+    "name": "shop",
+    "protocol": "tally",
+    "arms": ["classic", "bold", "green"],
+    "players": SITES,
+    "epsilon": 0,
+    "delta": 0.05,
+}
+SOON: dict[str, Any] = {"protocol": "dme", "epsilon": 0.99, "delta": 0.9}
+"""With which a site votes after a few hundred events."""
+GOOD = (0.95, 0.05, 0.05)
+CLOSE = (0.6, 0.5, 0.55)
+
+Means: TypeAlias = Sequence[float]
+
+
+class Story:
+    """One task: `records` is its log, each stored a second after the one before, from `CREATED` on."""
+
+    def __init__(self, *, task_id: str = "shop-1", **task: Any) -> None:
+        self.task = Task(**{**TALLY, **task})
+        self.task_id = task_id
+        self.fold = DatedFold()
+        self.now = CREATED - 1
+        self.records: list[tuple[str, bytes]] = []
+        self._coder = Coder(self.task)
+        self._rng = random.Random(1)
+        names = self.task.player_names or tuple(f"site-{number}" for number in range(self.task.players))
+        self._players = {name: protocols.player(self.task, name, rng=random.Random(name)) for name in names}
+        self._down("task", task_record(self.task))
+
+    @property
+    def found(self) -> FoldedTask:
+        return self.fold.tasks[self.task_id]
+
+    @property
+    def shown(self) -> TaskDescription:
+        return description(self.found, self.fold.histories[self.task_id])
+
+    @property
+    def messages(self) -> int:
+        return self.found.ledger.up_messages
+
+    def stop(self) -> Story:
+        self._down("stop", b"{}")
+        return self
+
+    def expect(self, **what: float) -> Story:
+        self._down("expect", Expectation(**what).record(), self.found.expectations)
+        return self
+
+    def play(self, means: Means | Mapping[str, Means], until: Callable[[Story], bool], *sites: str) -> Story:
+        """An event at each of these sites, or of all, in turn, until something is so. `means` are those of all sites,
+        or of each."""
+        for _ in range(MOST_TURNS):
+            for name in sites or self._players:
+                if until(self):
+                    return self
+                self._event(name, means[name] if isinstance(means, Mapping) else means)
+        raise AssertionError(f"not in {MOST_TURNS} events of each site")
+
+    def finish(self, means: Means = GOOD) -> Story:
+        return self.play(means, lambda story: story.found.winner is not None)
+
+    def _event(self, name: str, means: Means) -> None:
+        player = self._players[name]
+        arm, ticket = player.decide()
+        for message in player.reward(arm, float(self._rng.random() < means[arm]), ticket=ticket):
+            self._store(str(UpSubject(name, self.task_id, "life", message.sequence)), self._coder.up(message))
+        for proposal in list(self.fold.proposals()):
+            self._store(proposal.subject, proposal.payload)
+            for each in self._players.values():
+                each.receive(self.found.eliminations[-1])
+
+    def _down(self, kind: str, payload: bytes, number: int | None = None) -> None:
+        self._store(str(DownSubject(self.task_id, kind, number)), payload)
+
+    def _store(self, subject: str, payload: bytes) -> None:
+        self.now += 1
+        self.records.append((subject, payload))
+        assert self.fold.apply(subject, payload, self.fold.read + 1, self.now) is not None
+
+
+def held(**task: Any) -> Story:
+    """Two sites see the opposite of each other."""
+    turned = {"ams": (0.9, 0.75), "bog": (0.2, 0.05)}
+    story = Story(arms=["red", "green"], players=("ams", "bog"), **task)
+    return story.play(turned, lambda story: story.found.server.held)

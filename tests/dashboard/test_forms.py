@@ -1,0 +1,247 @@
+"""From the fields of a form to a task, an expectation and a question: what people write, and what is refused of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from outvote.core.errors import InvalidTask
+from outvote.core.task import PROTOCOLS, Task
+from outvote.dashboard import forms
+from outvote.network.admin_request import Refused
+from outvote.network.expectation import Expectation
+from outvote.planner.question import Question, ask
+
+WHOLE = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "4", "epsilon": "0", "delta": "0.05"}
+
+
+def refusal(body: dict[str, str] | bytes) -> tuple[int, str]:
+    """Of a form that describes no task: the status, and what is said."""
+    with pytest.raises(Refused) as caught:
+        forms.task_of(forms.fields(body if isinstance(body, bytes) else urlencode(body).encode()))
+    problem = caught.value.problem
+    return problem.status, problem.detail
+
+
+# ---- fields
+
+
+def test_empty_fields_are_not_there_and_others_are_trimmed() -> None:
+    assert forms.fields(b"name=+shop+&floor=&quorum=++&arms=a%0D%0Ab") == {"name": "shop", "arms": "a\r\nb"}
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [(b"name=\xff", "'utf-8' codec can't decode byte 0xff"), (b"a=1&" * 51, "Max number of fields exceeded")],
+)
+def test_what_is_no_form_is_refused(body: bytes, detail: str) -> None:
+    with pytest.raises(Refused) as caught:
+        forms.fields(body)
+    assert caught.value.problem.status == 400
+    assert caught.value.problem.detail.startswith("a form must be application/x-www-form-urlencoded: " + detail)
+
+
+def test_fifty_fields_are_not_too_many() -> None:
+    assert forms.fields(b"&".join(b"f%d=1" % number for number in range(50)))["f49"] == "1"
+
+
+# ---- tasks
+
+
+def test_a_form_gives_the_task_that_a_program_would_ask_for() -> None:
+    given = {**WHOLE, "floor": "7", "privacy_budget": "1.5", "reward_window": "60", "fallback": "green", "traffic": "9"}
+    assert forms.task_of(given) == Task(
+        name="shop",
+        protocol="tally",
+        arms=["red", "green"],
+        players=4,
+        epsilon=0,
+        delta=0.05,
+        floor=7,
+        privacy_budget=1.5,
+        reward_window=60,
+        fallback="green",
+    )
+
+
+def test_the_defaults_of_the_page_with_a_name_are_a_task() -> None:
+    assert forms.task_of({**forms.DEFAULTS, "name": "shop"}).arms == ("classic", "bold", "green")
+
+
+@pytest.mark.parametrize("written", ["red\ngreen", "red\r\ngreen\r\n", "red, green", " red ,\n\n, green,", "red,green"])
+def test_names_are_separated_by_lines_and_commas(written: str) -> None:
+    assert forms.task_of({**WHOLE, "arms": written}).arms == ("red", "green")
+
+
+def test_a_name_may_hold_blanks_and_a_list_may_be_of_digits() -> None:
+    assert forms.count_or_names("light red\n2") == ["light red", "2"]
+    assert forms.count_or_names("12\n13") == ["12", "13"]
+
+
+def test_a_number_alone_is_how_many() -> None:
+    task = forms.task_of({**WHOLE, "arms": "3", "players": "ams\nfra"})
+    assert (task.arms, task.players, task.player_names) == (("0", "1", "2"), 2, ("ams", "fra"))
+    assert forms.count_or_names("²") == ["²"]  # a digit to Python, and no number
+    assert forms.count_or_names("9" * 16) == ["9" * 16]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [("3", [1, 2, 3]), ("1 3", [1, 3]), ("1,3", [1, 3]), ("0.5,\n 1e0 ,2.5", [0.5, 1, 2.5])]
+)
+def test_instances_are_how_many_or_a_list(written: str, value: list[float]) -> None:
+    asked = {**WHOLE, "protocol": "edme", "epsilon": "0.5", "players": "3", "instances": written}
+    assert list(forms.task_of(asked).instances) == value
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("50000", 50_000), ("50 000", 50_000), ("1 234 567", 1_234_567), ("50\u202f000", 50_000), ("50'000", 50_000)]
+    + [("50\u00a0000", 50_000), ("1e6", 1_000_000), (".5", 0.5), ("5.", 5), ("+3", 3), ("2.50", 2.5)],
+)
+def test_numbers_are_read_as_people_write_them(written: str, value: float) -> None:
+    read = forms.expectation_of({"traffic": written})
+    assert read == Expectation(traffic=value)
+
+
+@pytest.mark.parametrize(
+    "written", ["many", "1,5", "1.000.000", "nan", "inf", "-inf", "1e999", "5 %", "1 e6", "9" * 400, "'"]
+)
+def test_what_is_no_number_is_refused_with_its_field(written: str) -> None:
+    assert refusal({**WHOLE, "privacy_budget": written}) == (
+        422,
+        f"privacy budget must be a number, got {written[:50]!r}",
+    )
+    with pytest.raises(Refused) as caught:
+        forms.expectation_of({"traffic": written})
+    assert caught.value.problem.status == 422
+
+
+@pytest.mark.parametrize(
+    ("changed", "detail"),
+    [
+        ({"name": ""}, None),
+        ({"name": "a shop"}, "name must be 1 to 64 letters, digits, '_' or '-', got 'a shop'"),
+        ({"arms": ""}, "a task needs arms, players, epsilon, delta; missing: arms"),
+        ({"arms": "1"}, "arms must be a whole number of at least 2"),
+        ({"arms": "red"}, "arms must be at least 2, got 1"),
+        ({"arms": ","}, "arms must be at least 2, got 0"),
+        ({"arms": "red\nred"}, "arms must be different from each other, got 'red' twice"),
+        ({"arms": "20000"}, "arms must be at most 10,000 in a network"),
+        ({"arms": "x" * 65 + "\ny"}, "an arm's name must be 1 to 64 printable characters"),
+        ({"players": "0"}, "players must be a whole number of at least 1"),
+        ({"players": "a b"}, "a player's name must be 1 to 64 letters"),
+        ({"players": ","}, "players must be at least 1, got 0"),
+        ({"delta": "1"}, "delta must be a number above 0 and below 1, got 1"),
+        ({"epsilon": "-1"}, "epsilon must be a number of at least 0 and below 1, got -1"),
+        ({"protocol": "vote"}, "protocol must be one of 'dme', 'edme', 'tally', got 'vote'"),
+        ({"protocol": "dme"}, "epsilon must be a number above 0 and below 1, got 0"),
+        ({"quorum": "certified"}, "quorum is for 'dme' and 'edme'"),
+        ({"floor": "2.5"}, "floor must be a whole number from 2 to 127, got 2.5"),
+        ({"instances": "3"}, "instances is for 'dme' or 'edme', got 3"),
+        ({"instances": "1,,x"}, "instances must be a number, got 'x'"),
+        ({"active_players": "2"}, "active_players is for 'dme' or 'edme', got 2"),
+        ({"fallback": "blue"}, "fallback must be one of the arms 'red', 'green', got 'blue'"),
+        ({"reward_window": "0"}, "reward_window must be a number above 0, got 0"),
+        ({"code": "morse"}, "code must be one of"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_is_wrong(changed: dict[str, str], detail: str | None) -> None:
+    if detail is None:  # a name that is left out is the usual one
+        assert forms.task_of(forms.fields(urlencode({**WHOLE, **changed}).encode())).name == "task"
+        return
+    status, said = refusal({**WHOLE, **changed})
+    assert status == 422
+    assert said.startswith(detail)
+
+
+# ---- what is expected
+
+
+def test_of_nothing_nothing_is_expected() -> None:
+    assert forms.expectation_of(WHOLE) == Expectation()
+
+
+@pytest.mark.parametrize(
+    ("given", "detail"),
+    [
+        ({"traffic": "0"}, "Expected `float` > 0"),
+        ({"traffic": "1e16"}, "Expected `float` <= 1"),
+        ({"difference": "1"}, "Expected `float` < 1"),
+        ({"baseline": "-0.1"}, "Expected `float` >= 0"),
+        ({"baseline": "0.9", "difference": "0.2"}, "baseline and difference must be at most 1 together"),
+    ],
+)
+def test_what_nobody_can_expect_is_refused(given: dict[str, str], detail: str) -> None:
+    with pytest.raises(Refused) as caught:
+        forms.expectation_of(given)
+    assert caught.value.problem.status == 422
+    assert caught.value.problem.detail.startswith(detail)
+
+
+# ---- what the planner is asked
+
+
+def test_the_planner_is_asked_how_many_and_for_the_best_arm_without_an_epsilon() -> None:
+    asked = forms.question_of({**WHOLE, "players": "ams\nfra", "traffic": "5 000", "difference": "0.02", "floor": "7"})
+    assert asked == {"arms": 2, "players": 2, "delta": 0.05, "traffic": 5_000, "difference": 0.02, "floor": 7}
+    assert forms.question_of({"epsilon": "0.1", "arms": "5"}) == {"epsilon": 0.1, "arms": 5}
+    assert isinstance(ask(**asked), Question)
+
+
+# ---- any form
+
+FIELDS = (*forms.WORDS, *forms.NUMBERS, *forms.COUNTS_OR_NAMES, *forms.EXPECTED, "instances", "other")
+NUMBER = st.one_of(
+    st.integers(-2, 200).map(str),
+    st.floats(allow_nan=True, allow_infinity=True).map(str),
+    st.sampled_from(["1e308", "1e400", "0x1", "1_0", "٣", "50 000", "9" * 5_000, "-0", "1e-320"]),
+)
+TEXT = st.one_of(st.text(max_size=80), NUMBER, st.lists(st.text(max_size=5), max_size=4).map("\n".join))
+LIKELY: dict[str, st.SearchStrategy[str]] = {
+    "protocol": st.sampled_from(PROTOCOLS),
+    "arms": st.sampled_from(["2", "red\ngreen", "a,b,c"]),
+    "players": st.sampled_from(["3", "ams\nfra"]),
+    "epsilon": st.sampled_from(["0", "0.5"]),
+    "delta": st.just("0.1"),
+}
+
+
+@st.composite
+def any_form(draw: st.DrawFn) -> dict[str, str]:
+    """Mostly a task, with some fields that may hold anything."""
+    form = {name: draw(likely) for name, likely in LIKELY.items() if draw(st.integers(0, 9))}
+    return form | draw(st.dictionaries(st.sampled_from(FIELDS), TEXT, max_size=3))
+
+
+def outcome(read: Callable[[dict[str, str]], object], body: bytes) -> object:
+    """What a form gives, or the status with which it is refused; any other error is a fault."""
+    try:
+        return read(forms.fields(body))
+    except Refused as error:
+        return error.problem.status
+
+
+@settings(max_examples=400, deadline=None)
+@given(any_form())
+def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
+    body = urlencode(form, errors="replace").encode()
+    for read, kind in ((forms.task_of, Task), (forms.expectation_of, Expectation), (forms.question_of, dict)):
+        found = outcome(read, body)
+        assert isinstance(found, kind) or found in (400, 413, 422)
+        if isinstance(found, dict):  # the planner takes it, or says what is wrong
+            with contextlib.suppress(InvalidTask):
+                ask(**found)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_fields_or_are_refused(body: bytes) -> None:
+    found = outcome(lambda fields: fields, body)
+    assert found == 400 or (
+        isinstance(found, dict) and all(value and value == value.strip() for value in found.values())
+    )

@@ -1,0 +1,551 @@
+"""Every page in this process, on a real engine, as somebody meets it whose browser runs no script."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import importlib.metadata
+import importlib.resources
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+
+from dashboard.html import Page, faults, outside
+from dashboard.looking import HOSTILE, Looking, gallery, looking, shown
+from dashboard.stories import GOOD, SITES, SOON, TALLY, Story
+from network.processes import comes
+from outvote.core.task import Task
+from outvote.dashboard import fleet_page
+from outvote.dashboard.app import POLICY
+from outvote.network.engine import Engine
+from outvote.network.expectation import Expectation
+from outvote.network.signs import SILENT_AFTER
+
+FORM = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "2", "epsilon": "0", "delta": "0.05"}
+PROBLEM = "application/problem+json"
+
+Look: TypeAlias = Callable[[Callable[[Looking], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.fixture
+def look(engine: Engine) -> Look:
+    """Looks at a new server."""
+
+    def at(visit: Callable[[Looking], Coroutine[Any, Any, None]]) -> None:
+        async def run() -> None:
+            async with looking(engine) as there:
+                await visit(there)
+
+        asyncio.run(run())
+
+    return at
+
+
+def safe(response: httpx.Response) -> None:
+    """Nothing from outside, nothing kept, and no frame around it."""
+    said = dict(part.strip().split(" ", 1) for part in response.headers["content-security-policy"].split(";"))
+    assert (said["default-src"], said["script-src"], said["connect-src"]) == ("'none'", "'self'", "'self'")
+    assert (said["form-action"], said["base-uri"], said["frame-ancestors"]) == ("'self'", "'none'", "'none'")
+    assert not any("http" in allowed or "*" in allowed for allowed in said.values())
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["referrer-policy"] == "same-origin"
+
+
+# ---- all pages
+
+
+def test_every_page_is_whole_leads_somewhere_and_needs_nobody_else(look: Look) -> None:
+    """In one test: a task in every state takes its time."""
+
+    async def visit(there: Looking) -> None:
+        stories = gallery()
+        tasks = {name: await there.tell(story) for name, story in stories.items()}
+        statuses = {each["name"]: each["status"] for each in (await there.client.get("/v1/tasks")).json()["tasks"]}
+        assert statuses == {
+            **dict.fromkeys(tasks, "running"),
+            "finished": "finished",
+            "won": "finished",
+            "held": "held",
+            "stopped": "stopped",
+        }
+        pages = ["/", "/?q=nobody", "/fleet", "/fleet?q=nobody", "/tasks/new", "/tasks/new?plan=1&arms=x"]
+        pages += [f"/tasks/{task}" for task in tasks.values()]
+        pages += [f"/tasks/{tasks['running']}/stop", f"/tasks/{tasks['hostile']}/delete"]
+        found: set[str] = set()
+        for path in pages:
+            response = await there.client.get(path)
+            page = shown(response)
+            safe(response)
+            assert faults(page) == [], path
+            assert outside(page) == [], path
+            assert page.all("script") == [each for each in page.all("script") if "src" in each.attributes]
+            assert "<" not in page.text.replace(HOSTILE[0], "").replace(HOSTILE[1], ""), path
+            found |= page.links
+            for form in page.all("form", method="post"):
+                assert urlsplit(form.attributes["action"]).path.startswith("/tasks/")
+            head = await there.client.head(path)
+            assert (head.status_code, head.headers["content-security-policy"]) == (200, POLICY)
+        assert f"/tasks/{tasks['running']}" in found
+        for link in found:
+            assert (await there.client.get(link)).status_code < 400, link
+        await hostile(there, tasks["hostile"])
+        await figures(there, tasks, stories)
+
+    look(visit)
+
+
+async def hostile(there: Looking, task: str) -> None:
+    """Names are text wherever they are shown."""
+    for path in (f"/tasks/{task}", "/", f"/tasks/{task}/stop"):
+        page = await there.page(path)
+        assert not [each for each in page.elements if "onerror" in each.attributes]
+        assert not [each for each in page.all("script") if "alert" in each.text]
+    page = await there.page(f"/tasks/{task}")
+    said = (await there.client.get(f"/v1/tasks/{task}")).json()
+    table = page.all("tbody")[0]
+    assert {each.text for each in page.all("span", **{"class": "name"}) if table in each.ancestors()} == set(HOSTILE)
+    assert str(said["leader"]) in page.one("p", **{"class": "headline"}).text
+
+
+async def figures(there: Looking, tasks: dict[str, str], stories: dict[str, Story]) -> None:
+    """Each page has the figures of its task, and what it says is what the API says."""
+    for name, wanted in {
+        "new": {"timeline"},
+        "running": {"means", "lifts", "timeline"},
+        "dme": {"votes", "timeline"},
+        "edme": {"votes", "timeline"},
+    }.items():
+        page = await there.page(f"/tasks/{tasks[name]}")
+        drawn = {each.attributes["data-key"]: each for each in page.all("div", **{"class": "chart"})}
+        assert set(drawn) == {f"chart-{each}" for each in wanted}
+        for each in drawn.values():
+            assert set(json.loads(each.attributes["data-chart"])) == {"data", "layout"}
+            assert each.attributes["aria-label"]
+        ledger = stories[name].found.ledger
+        bits = page.all("p", **{"class": "figure"})[0].text
+        assert bits.startswith(f"{ledger.total_bits:,} of ")
+    won = await there.page(f"/tasks/{tasks['finished']}")
+    (order,) = won.all("ol", **{"class": "events"})
+    told = [each.text.split(" UTC ")[1] for each in won.all("li") if each.above is order]
+    said = (await there.client.get(f"/v1/tasks/{tasks['finished']}")).json()
+    gone = sorted(
+        (arm["eliminated"]["number"], arm["index"], arm["arm"], arm["eliminated"]["after_messages"])
+        for arm in said["arms"]
+        if arm["eliminated"]
+    )
+    assert told == ["created", *(f"{name} is out, after {sent} messages" for _, _, name, sent in gone), "classic wins"]
+    for name in ("running", "finished", "won"):
+        await ordered(there, tasks[name])
+    held = await there.page(f"/tasks/{tasks['held']}")
+    assert "The decision is held back." in held.text
+    for name in ("dme", "edme", "won"):
+        text = (await there.page(f"/tasks/{tasks[name]}")).text
+        assert "%" not in text
+        assert " points" not in text
+
+
+async def ordered(there: Looking, task: str) -> None:
+    """The best variant is first, and those that are out are last, the latest of them first."""
+    page = await there.page(f"/tasks/{task}")
+    table = page.all("tbody")[0]
+    names = [each.text for each in page.all("span", **{"class": "name"}) if table in each.ancestors()]
+    arms = (await there.client.get(f"/v1/tasks/{task}")).json()["arms"]
+    out = sorted((arm for arm in arms if arm["eliminated"]), key=lambda arm: -arm["eliminated"]["number"])
+    left = sorted((arm for arm in arms if not arm["eliminated"]), key=lambda arm: -arm.get("mean", 0))
+    assert names == [arm["arm"] for arm in (*left, *out)]
+
+
+def test_an_empty_server_says_how_to_begin(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        page = await there.page("/")
+        assert faults(page) == []
+        assert "No task yet" in page.text
+        assert {"/tasks/new", "/fleet"} <= page.links
+        fleet = await there.page("/fleet")
+        assert faults(fleet) == []
+        assert "No edge yet" in fleet.text
+
+    look(visit)
+
+
+# ---- who is refused, and how
+
+
+def test_wrong_paths_and_methods_are_pages_to_people_and_problems_to_programs(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        for method, path, status in (
+            ("GET", "/nothing", 404),
+            ("GET", "/tasks/nobody", 404),
+            ("GET", "/tasks/nobody/stop", 404),
+            ("POST", "/tasks/nobody/delete", 404),
+            ("GET", "/tasks/", 404),
+            ("GET", "/static/nothing.css", 404),
+            ("PUT", "/fleet", 405),
+            ("GET", "/tasks/nobody/expectation", 405),
+        ):
+            refused = await there.client.request(method, path)
+            page = shown(refused, status)
+            assert faults(page) == []
+            safe(refused)
+            assert page.one("a", **{"class": "button"}).attributes["href"] == "/"
+            told = await there.client.request(method, path, headers={"Accept": "*/*"})
+            assert (told.status_code, told.headers["content-type"]) == (status, PROBLEM)
+            assert told.json()["status"] == status
+        api = await there.client.get("/v1/tasks/nobody")
+        assert (api.status_code, api.headers["content-type"]) == (404, PROBLEM)
+
+    look(visit)
+
+
+FOREIGN = [
+    {"Origin": "http://elsewhere"},
+    {"Origin": "http://server:81"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "http://server", "Sec-Fetch-Site": "cross-site"},
+]
+OWN: list[dict[str, str]] = [
+    {},
+    {"Origin": "http://server"},
+    {"Origin": "http://server", "Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "none"},
+]
+
+
+def test_other_sites_change_nothing_and_programs_and_our_own_pages_do(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        task = (await there.send("/tasks/new", **FORM)).headers["location"]
+        before = there.server.fold.read
+        changes = [("POST", "/tasks/new"), ("POST", f"{task}/stop"), ("POST", f"{task}/delete")]
+        changes += [("POST", f"{task}/expectation"), ("POST", "/v1/tasks"), ("DELETE", f"/v1{task}")]
+        changes += [("POST", f"/v1{task}/stop"), ("PUT", f"/v1{task}/expectation")]
+        for headers in FOREIGN:
+            for method, path in changes:
+                refused = await there.client.request(method, path, headers=headers, content=b"{}")
+                assert refused.status_code == 403, (method, path, headers)
+                kind = PROBLEM if path.startswith("/v1/") else "text/html; charset=utf-8"
+                assert refused.headers["content-type"] == kind
+            assert (await there.client.get("/", headers=headers)).status_code == 200  # to look changes nothing
+        assert there.server.fold.read == before
+        for number, headers in enumerate(OWN):
+            made = await there.client.post("/tasks/new", data={**FORM, "name": f"t{number}"}, headers=headers)
+            assert made.status_code == 303
+            asked = await there.client.post("/v1/tasks", json={**TALLY, "name": f"p{number}"}, headers=headers)
+            assert asked.status_code == 201
+
+    look(visit)
+
+
+# ---- forms
+
+
+def test_a_task_is_created_expected_of_stopped_and_deleted_by_forms(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        made = await there.send("/tasks/new", **FORM, traffic="5 000", difference="", baseline="")
+        assert made.status_code == 303
+        task = made.headers["location"]
+        found = there.server.fold.tasks[task.removeprefix("/tasks/")]
+        assert found.task == Task(
+            name="shop", protocol="tally", arms=["red", "green"], players=2, epsilon=0, delta=0.05
+        )
+        assert found.expectation == Expectation(traffic=5_000)
+        page = await there.page(task)
+        assert page.value("traffic") == "5000"
+        said = await there.send(f"{task}/expectation", traffic="1e4", difference="0.02", baseline="0")
+        assert (said.status_code, said.headers["location"]) == (303, task)
+        assert found.expectation == Expectation(traffic=10_000, difference=0.02, baseline=0)
+        page = await there.page(task)
+        fields = [page.value(name) for name in ("traffic", "difference", "baseline")]
+        assert fields == ["10000", "0.02", "0"]
+        wrong = await there.send(f"{task}/expectation", traffic="many")
+        assert "Traffic must be a number, got 'many'." in shown(wrong, 422).text
+        sure = await there.page(f"{task}/stop")
+        assert sure.one("form", method="post").attributes["action"] == f"{task}/stop"
+        stopped = await there.send(f"{task}/stop")
+        assert (stopped.status_code, stopped.headers["location"]) == (303, task)
+        page = await there.page(task)
+        assert page.one("p", **{"class": "headline"}).text.startswith("Stopped, without a winner. Edges serve red")
+        assert f"{task}/stop" not in page.links  # nor is there anything to be expected of it
+        assert f"{task}/expectation" not in page.leads
+        deleted = await there.send(f"{task}/delete")
+        assert (deleted.status_code, deleted.headers["location"]) == (303, "/")
+        await there.page(task, 404)
+
+    look(visit)
+
+
+def test_without_an_expectation_none_is_stored(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        task = (await there.send("/tasks/new", **FORM)).headers["location"].removeprefix("/tasks/")
+        assert there.server.fold.tasks[task].expectation is None
+        assert there.server.fold.read == 1
+
+    look(visit)
+
+
+def test_what_is_refused_comes_back_with_what_was_typed(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        typed = {
+            **FORM,
+            "delta": "2",
+            "arms": "<b>\ngreen",
+            "protocol": "edme",
+            "instances": "3",
+            "quorum": "certified",
+        }
+        page = shown(await there.send("/tasks/new", **typed), 422)
+        assert faults(page) == []
+        assert page.one("div", id="problem").text.startswith("Invalid task. ")
+        assert {name: page.value(name) for name in typed} == typed
+        assert "open" in page.one("details").attributes  # what was typed there is seen
+        for form in ({**FORM, "traffic": "-1"}, {**FORM, "difference": "0.5", "baseline": "0.9"}):
+            page = shown(await there.send("/tasks/new", **form), 422)
+            assert {name: page.value(name) for name in form} == form
+        assert there.server.fold.read == 0
+        await there.send("/tasks/new", **FORM)
+        page = shown(await there.send("/tasks/new", **{**FORM, "delta": "0.1"}), 409)
+        assert "A task named 'shop' exists already" in page.one("div", id="problem").text
+        assert page.value("delta") == "0.1"
+
+    look(visit)
+
+
+def test_what_is_no_form_is_refused_with_a_page(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        for body, status in ((b"name=\xff", 400), (b"a=1&" * 60, 400), (b"a=" + b"x" * 70_000, 413), (b"", 422)):
+            shown(await there.client.post("/tasks/new", content=body), status)
+        assert there.server.fold.read == 0
+
+    look(visit)
+
+
+def test_the_new_form_holds_usual_values_or_those_of_its_address(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        page = await there.page("/tasks/new")
+        assert (page.value("arms"), page.value("players"), page.value("protocol")) == (
+            "classic\nbold\ngreen",
+            "8",
+            "tally",
+        )
+        named = await there.page("/tasks/new?name=shop")
+        assert (named.value("name"), named.value("players")) == ("shop", "8")
+        chosen = await there.page("/tasks/new?arms=a,%3Cb%3E&protocol=dme&quorum=certified&players=")
+        fields = [chosen.value(name) for name in ("arms", "protocol", "quorum", "players", "delta")]
+        assert fields == ["a,<b>", "dme", "certified", "", ""]
+
+    look(visit)
+
+
+def test_a_bit_budget_is_kept_by_forms_too(engine: Engine) -> None:
+    async def run() -> None:
+        async with looking(engine, bit_budget=100) as there:
+            page = shown(await there.send("/tasks/new", **FORM), 409)
+            assert "The bits of 'tally' have no bound" in page.one("div", id="problem").text
+
+    asyncio.run(run())
+
+
+def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        asked = "arms=2&players=4&difference=0.4&traffic=1000&name=shop&delta=0.05"
+        page = await there.page(f"/tasks/new?plan=1&{asked}")
+        assert faults(page) == []
+        aside = page.one("aside", id="plan")
+        assert "Recommended: tally" in aside.text
+        choices = [each for each in page.all("a") if "data-choose" in each.attributes]
+        assert len(choices) == 6
+        for number, choice in enumerate(choices):
+            chosen = json.loads(choice.attributes["data-choose"])
+            given = dict(parse_qsl(urlsplit(choice.attributes["href"]).query))
+            assert {name: str(value) for name, value in chosen.items() if value}.items() <= given.items()
+            made = await there.send("/tasks/new", **{**given, "name": f"t{number}"})
+            assert made.status_code == 303, made.text
+            task = there.server.fold.tasks[made.headers["location"].removeprefix("/tasks/")].task
+            assert task.protocol == chosen["protocol"]
+        part = await there.client.get(f"/tasks/new/plan?{asked}")
+        assert (part.status_code, part.headers["content-security-policy"]) == (200, POLICY)
+        alone = Page(f"<body>{part.text}</body>")
+        assert alone.text.split(". Guarantee")[0] == aside.text.split(". Guarantee")[0]
+        for wrong, detail in (
+            ("arms=1", "Arms must be a whole number"),
+            ("delta=x", "Delta must be a number, got 'x'."),
+        ):
+            text = (await there.client.get(f"/tasks/new/plan?{wrong}")).text
+            assert detail in Page(f"<body>{text}</body>").text
+
+    look(visit)
+
+
+# ---- to find something
+
+
+def test_tasks_are_found_by_name_and_status_and_those_that_need_an_eye_are_first(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        await there.tell(Story(name="red-stopped").stop())
+        await there.tell(Story(name="red-finished").finish())
+        await there.tell(Story(name="blue-running"))
+        await there.tell(Story(name="Red-newer", **SOON))
+
+        async def found(query: str) -> list[str]:
+            page = await there.page(f"/{query}")
+            assert faults(page) == []
+            rows = [row[0].split()[0] for row in page.rows]
+            if rows == ["No"]:
+                assert page.rows == [["No task is like that."]]
+                rows = []
+            assert page.one("span", role="status", **{"class": "muted"}).text == f"{len(rows)} of 4"
+            return rows
+
+        assert await found("") == ["Red-newer", "blue-running", "red-finished", "red-stopped"]
+        assert await found("?q=RED") == ["Red-newer", "red-finished", "red-stopped"]
+        assert await found("?q=+blue+") == ["blue-running"]
+        assert await found("?status=running") == ["Red-newer", "blue-running"]
+        assert await found("?status=finished&q=blue") == []
+        assert await found("?status=unheard") == ["Red-newer", "blue-running", "red-finished", "red-stopped"]
+        assert await found("?q=%3Cb%3E") == []
+        page = await there.page("/?q=red&status=stopped")
+        assert (page.value("q"), page.value("status")) == ("red", "stopped")
+        by_name = {row[0].split()[0]: row for row in (await there.page("/")).rows}
+        assert by_name["red-finished"][3].startswith("classic ")
+        assert by_name["Red-newer"][3] == "votes do not tell"
+        assert by_name["blue-running"][3] == "–"
+
+    look(visit)
+
+
+def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> None:
+    now = [1_700_000_000.0]
+    many = fleet_page.PAGE + 5
+
+    async def run() -> None:
+        async with looking(engine, clock=lambda: now[0]) as there:
+            await there.tell(Story().play(GOOD, lambda story: story.messages > 0, "ams"))
+            page = await there.page("/fleet")
+            states = {row[0]: row[1] for row in page.rows}
+            assert states == {**dict.fromkeys(SITES, "awaited"), "ams": "alive"}  # a message is a sign of life
+            now[0] += SILENT_AFTER + 1
+            for number in range(many):
+                there.server.heard(f"site-{number:03}")
+            page = await there.page("/fleet")
+            assert faults(page) == []
+            assert [row[:2] for row in page.rows[:4]] == [
+                ["ams", "silent"],  # in trouble: it has sent something, and is not heard of
+                ["bog", "missing"],
+                ["che", "missing"],
+                ["site-000", "alive"],
+            ]
+            assert len(page.rows) == fleet_page.PAGE
+            assert page.rows[0][4:] == ["1", "1", str(there.server.dated.edges["ams"].bits)]
+            assert len(page.all("i")) == many + 3
+            nav = page.one("nav", **{"aria-label": "Pages of edges"})
+            links = [each for each in page.all("a") if each.above is nav]
+            assert [each.text for each in links] == ["1", "2"]
+            second = await there.page(links[1].attributes["href"])
+            assert [row[0] for row in second.rows] == [f"site-{number:03}" for number in range(97, many)]
+            for query, number in (
+                ("state=alive", fleet_page.PAGE),
+                ("state=alive&page=2", 5),
+                ("page=99", 8),
+                ("page=0", fleet_page.PAGE),
+                ("page=-1", fleet_page.PAGE),
+                ("page=%C2%B2", fleet_page.PAGE),
+                ("page=" + "9" * 5_000, fleet_page.PAGE),
+                ("q=SITE-00", 10),
+                ("q=ams&state=silent", 1),
+                ("state=unheard&q=bog", 1),
+            ):
+                rows = (await there.page(f"/fleet?{query}")).rows
+                assert len(rows) == number, query
+            assert (await there.page("/fleet?q=ams&state=alive")).rows == [["No edge is like that."]]
+            kept = await there.page("/fleet?q=site&state=alive")
+            assert any(link.startswith("/fleet?q=site&state=alive&page=2") for link in kept.links)
+
+    asyncio.run(run())
+
+
+# ---- the engine is away
+
+
+def test_without_its_engine_every_page_says_so_and_shows_what_was_known(look: Look, engine: Engine) -> None:
+    async def visit(there: Looking) -> None:
+        task = (await there.send("/tasks/new", **FORM)).headers["location"]
+        assert (await there.page(task)).all("div", role="alert") == []
+        await asyncio.to_thread(engine.stop)
+        await comes(lambda: not there.server.link.connected)
+        for path in ("/", task, "/fleet", "/tasks/new"):
+            page = await there.page(path)
+            assert page.one("div", role="alert").text.startswith("The engine is away. ")
+            assert faults(page) == []
+
+    look(visit)
+
+
+# ---- files
+
+
+def test_the_library_of_the_figures_is_that_of_the_installed_package_packed_or_not(look: Look) -> None:
+    installed = importlib.resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+
+    async def visit(there: Looking) -> None:
+        task = (await there.send("/tasks/new", **FORM)).headers["location"]
+        version = importlib.metadata.version("plotly")
+        (address,) = (await there.page(task)).library
+        assert address == f"/static/plotly.js?v={version}"
+        for accepted in ("gzip", "identity", "gzip"):
+            answer = await there.client.get(address, headers={"Accept-Encoding": accepted})
+            assert answer.content == installed
+            assert answer.headers["content-type"].startswith("text/javascript")
+            assert "immutable" in answer.headers["cache-control"]
+            assert answer.headers.get("content-encoding") == ("gzip" if accepted == "gzip" else None)
+            assert answer.headers["vary"] == "Accept-Encoding"
+        async with there.client.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as raw:
+            packed = b"".join([chunk async for chunk in raw.aiter_raw()])
+        assert len(packed) < len(installed) / 2
+        assert gzip.decompress(packed) == installed
+
+    look(visit)
+
+
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def test_files_of_the_package_are_served_with_their_types(look: Look) -> None:
+    folder = importlib.resources.files("outvote.dashboard").joinpath("static")
+    files = {each.name: each.read_bytes() for each in folder.iterdir()}
+    assert {"outvote.css", "outvote.js", "charts.js", "morph.js", "theme.js", "icon.svg"} <= set(files)
+
+    async def visit(there: Looking) -> None:
+        for name, content in files.items():
+            answer = await there.client.get(f"/static/{name}")
+            assert (answer.status_code, answer.content) == (200, content)
+            assert answer.headers["content-type"].startswith(TYPES[Path(name).suffix])
+            assert (await there.client.head(f"/static/{name}")).status_code == 200
+        for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/"):
+            assert (await there.client.get(httpx.URL("http://server", raw_path=path.encode()))).status_code == 404
+
+    look(visit)
+
+
+def test_no_file_of_the_pages_names_another_server() -> None:
+    """Only the names of XML's own languages look like addresses; nothing is fetched from them."""
+    package = importlib.resources.files("outvote.dashboard")
+    for folder in ("static", "templates"):
+        for each in package.joinpath(folder).iterdir():
+            text = each.read_text().replace("http://www.w3.org/2000/svg", "")
+            assert "http://" not in text
+            assert "https://" not in text
+
+
+def test_templates_and_files_are_in_the_package_as_it_is_installed() -> None:
+    """No wheel is built here: what builds one, hatchling, takes all of `src/outvote` that git does not ignore."""
+    package = importlib.resources.files("outvote.dashboard")
+    templates = {each.name for each in package.joinpath("templates").iterdir()}
+    assert {"base.html", "overview.html", "task.html", "fleet.html", "new_task.html", "problem.html"} <= templates
+    assert all(name.endswith(".html") for name in templates)
