@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.dashboard import page as dashboard_page
 from benchmarks.network import page as network_page
 from benchmarks.tables import Target, number, power, prose, table
 
@@ -79,6 +80,7 @@ def targets(results: Results) -> list[Target]:
             most=60, unit=" ms", measured=core["import_ms"] if light else math.inf,
         ),
         *network_page.targets(results.get("network")),
+        *dashboard_page.targets(results.get("dashboard")),
     ]  # fmt: skip
 
 
@@ -265,7 +267,11 @@ def network_part(results: Results) -> str:
     return network_page.part(results.get("network"))
 
 
-PARTS = (targets_part, engines_part, scaling_part, fleets_part, peers_part, core_part, network_part)
+def dashboard_part(results: Results) -> str:
+    return dashboard_page.part(results.get("dashboard"))
+
+
+PARTS = (targets_part, engines_part, scaling_part, fleets_part, peers_part, core_part, network_part, dashboard_part)
 
 
 def page(results: Results) -> str:
@@ -280,7 +286,8 @@ def page(results: Results) -> str:
             + prose(
                 """`make bench` measures everything in a quarter of an hour and writes this page; the libraries compared
                 with are installed from PyPI into `.env-peers` on the first run. `make bench BENCH='--only network'`
-                measures the network alone and leaves the other results as they are. `python benchmarks/run.py --quick`
+                measures the network alone and leaves the other results as they are; `--only dashboard` does so with
+                the pages, in Debian's Chromium. `python benchmarks/run.py --quick`
                 takes two minutes and only prints; `--no-peers` leaves the other libraries out."""
             ),
         ]

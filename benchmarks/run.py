@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,11 @@ def main() -> int:
         return 2
     start = time.perf_counter()
     try:
-        if options.only == "network":
-            network = measure_network(quick=options.quick)
-            if network is None:
+        if options.only is not None:
+            measured = ALONE[options.only](quick=options.quick)
+            if measured is None:
                 return 2
-            results = merged(network)
+            results = merged(options.only, measured)
         else:
             results = measure(quick=options.quick, with_peers=not options.no_peers)
     except KeyboardInterrupt:
@@ -60,7 +61,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="fewer repetitions; no fleet of a million")
     parser.add_argument(
-        "--only", choices=["network"], help="measure this part; the others stay as benchmarks/results.json has them"
+        "--only", choices=list(ALONE), help="measure this part; the others stay as benchmarks/results.json has them"
     )
     parser.add_argument("--no-peers", action="store_true", help="leave other libraries out")
     parser.add_argument(
@@ -83,6 +84,8 @@ def measure(*, quick: bool, with_peers: bool) -> page.Results:
     print(page.core_part(results), end="\n\n", flush=True)
     results["network"] = measure_network(quick=quick)
     print(page.network_part(results), end="\n\n", flush=True)
+    results["dashboard"] = measure_dashboard(quick=quick)
+    print(page.dashboard_part(results), end="\n\n", flush=True)
     return results
 
 
@@ -93,16 +96,37 @@ def measure_network(*, quick: bool) -> dict[str, Any] | None:
     except ModuleNotFoundError as error:
         say(f"network: not measured, as {error.name} is missing: install the extra `network`")
         return None
-    about = {key: value for key, value in machine().items() if key not in ("numpy", "numba")}
+    about = machine_alone(parts.versions())
+    return {"machine": about, **tidy(parts.measure(quick=quick))}
+
+
+def measure_dashboard(*, quick: bool) -> dict[str, Any] | None:
+    """The same; None also where there is no Chromium."""
+    try:
+        from benchmarks.dashboard import parts
+    except ModuleNotFoundError as error:
+        say(f"dashboard: not measured, as {error.name} is missing: install the extras `dashboard` and `dev`")
+        return None
+    about = machine_alone(parts.versions())
     measured = parts.measure(quick=quick)
-    return {"machine": about | {"versions": parts.versions()}, **tidy(measured)}
+    return None if measured is None else {"machine": about, **tidy(measured)}
 
 
-def merged(network: dict[str, Any]) -> page.Results:
-    """The results that are there, with the network's measured anew."""
+ALONE: dict[str, Callable[..., dict[str, Any] | None]] = {"network": measure_network, "dashboard": measure_dashboard}
+"""Parts that can be measured alone."""
+
+
+def machine_alone(versions: dict[str, str]) -> dict[str, Any]:
+    """What the figures of such a part depend on."""
+    return {key: value for key, value in machine().items() if key not in ("numpy", "numba")} | {"versions": versions}
+
+
+def merged(part: str, measured: dict[str, Any]) -> page.Results:
+    """The results that are there, with those of one part measured anew."""
     results: page.Results = json.loads(page.RESULTS.read_text(encoding="utf-8"))
-    results["network"] = network
-    print(page.network_part(results), end="\n\n", flush=True)
+    results[part] = measured
+    shown = page.network_part if part == "network" else page.dashboard_part
+    print(shown(results), end="\n\n", flush=True)
     return results
 
 

@@ -41,7 +41,7 @@ class Times:
 async def join(url: str, number: int, times: Times) -> Link:
     """As an edge does."""
 
-    async def hear(subject: str, payload: bytes, sequence: int) -> None:
+    def hear(subject: str, payload: bytes) -> None:
         now = time.monotonic_ns()
         where = parse(subject)
         if isinstance(where, DownSubject) and where.number is not None:

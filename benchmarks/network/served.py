@@ -19,7 +19,8 @@ from benchmarks.network.processes import say_json
 
 from outvote.core.task import Task
 from outvote.network.edge import TICK, Edge
-from outvote.network.edge_api import Receive, Scope, Send, make_app
+from outvote.network.edge_api import make_app
+from outvote.network.edge_bodies import Receive, Scope, Send
 from outvote.network.edge_store import EdgeStore
 from outvote.network.http_server import listen, run_app
 from outvote.network.records import task_record

@@ -44,6 +44,7 @@ def test_the_results_are_those_of_a_full_run(results: dict[str, Any]) -> None:
     assert not results["quick"]
     assert results["peers"] is not None
     assert not results["network"]["quick"]
+    assert not results["dashboard"]["quick"]
 
 
 def test_results_name_no_machine_and_no_folder(page: ModuleType) -> None:
@@ -80,6 +81,20 @@ def test_a_promise_of_the_network_that_is_missed_is_called_so(page: ModuleType, 
     ours["by_cpu"] = 0.81
     missed = page.targets_part(results).count("**not met**")
     ours["by_cpu"] = 0.79
+    assert page.targets_part(results).count("**not met**") == missed + 1
+
+
+def test_a_dashboard_that_was_not_measured_is_called_so(page: ModuleType, results: dict[str, Any]) -> None:
+    without = {**results, "dashboard": None}
+    assert "## Dashboard\n\nIt was not measured in this run." in page.page(without)
+    assert page.targets_part(without).count("not measured") == len(page.dashboard_page.targets(None))
+
+
+def test_a_page_that_stands_still_for_too_long_is_called_so(page: ModuleType, results: dict[str, Any]) -> None:
+    task = results["dashboard"]["updates"]["task"]
+    task["longest_task_ms"] = 99.0
+    missed = page.targets_part(results).count("**not met**")
+    task["longest_task_ms"] = 101.0
     assert page.targets_part(results).count("**not met**") == missed + 1
 
 

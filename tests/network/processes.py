@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 import socket
@@ -16,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
+
+from outvote.network.engine import die_with
 
 DEADLINE = 30.0
 OUTVOTE = [sys.executable, "-m", "outvote.cli.main"]
@@ -33,6 +36,7 @@ class Running:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,  # what goes wrong with it must not reach the tests
+            preexec_fn=die_with(os.getpid()),  # nor may it outlive them
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -134,7 +134,7 @@ def test_a_server_whose_engine_has_a_full_disk_says_so_and_ends_and_goes_on_when
     code, _, err = server.ended()
     assert code == 1
     [told] = complaints(err)
-    assert told.startswith("outvote server: error: the engine has stored nothing for 10 s: is the disk of ")
+    assert told.startswith("outvote server: error: the engine has stored nothing for 20 s: is the disk of ")
     disk.free()
     ports = ["--port", server.port("server"), "--engine-port", server.port("nats")]
     server = start("server", *ports, "--store", str(disk.folder / "log"))

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_STORE = "outvote-server"
 PATIENCE = 10.0
 """Seconds in which an engine that was started elsewhere must answer."""
-STORE_PATIENCE = 10.0
+STORE_PATIENCE = 20.0
 """Seconds that our own engine may answer and yet store nothing."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,10 +20,10 @@ MOST_DOTS: Final = 5_000
 
 @dataclass(frozen=True)
 class FleetPage:
-    """`dots` are all edges in the order of their names; `rows` are those of this page of the table."""
+    """`runs` are all edges in the order of their names, those that are alike as one; `rows` are those of this page."""
 
     fleet: EdgeList
-    dots: tuple[FleetEdge, ...]
+    runs: list[Run]
     rows: list[FleetEdge]
     meanings: dict[str, str]
     query: str
@@ -30,6 +31,27 @@ class FleetPage:
     page: int
     pages: int
     found: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """So many edges in one state; one that is in trouble stands alone, with its name."""
+
+    state: EdgeState
+    count: int
+    name: str
+
+
+def _runs(edges: Sequence[FleetEdge]) -> list[Run]:
+    """A thousand elements, each time something changes, would keep a browser busy."""
+    runs: list[Run] = []
+    for state, group in itertools.groupby(edges, key=lambda edge: edge.state):
+        names = [edge.edge for edge in group]
+        if state in ("alive", "awaited"):
+            runs.append(Run(state, len(names), ""))
+        else:
+            runs += [Run(state, 1, name) for name in names]
+    return runs
 
 
 def fleet(server: OperatedServer, asked: Mapping[str, str]) -> FleetPage:
@@ -46,7 +68,7 @@ def fleet(server: OperatedServer, asked: Mapping[str, str]) -> FleetPage:
     page = min(max(int(number), 1), pages) if number.isascii() and number.isdigit() and len(number) < 9 else 1
     return FleetPage(
         fleet=listed,
-        dots=listed.edges[:MOST_DOTS],
+        runs=_runs(listed.edges[:MOST_DOTS]),
         rows=wanted[(page - 1) * PAGE : page * PAGE],
         meanings=STATES,
         query=query,

@@ -1,6 +1,15 @@
-// Draws the figures of a page, with the colours of its theme. A figure is drawn again when its data have changed.
+// Draws the figures of a page, with the colours of its theme. A figure is drawn again when its data have changed: one
+// after the other, so that the page is never busy for long, and again not too often, and only if somebody can see it.
 
-const drawn = new WeakMap();
+const PAUSE = 2000; // milliseconds between two drawings of one figure
+const drawn = new WeakMap(); // what was drawn of an element, and when
+const near = new WeakSet(); // those that can be seen, or soon will be
+let waiting = null;
+
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) near[isIntersecting ? "add" : "delete"](target);
+  drawAll();
+}, { rootMargin: "200px" });
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -16,7 +25,7 @@ function painted(value, colour) {
   return value;
 }
 
-export function draw(element) {
+function draw(element) {
   const colour = colours();
   const { data, layout } = painted(JSON.parse(element.dataset.chart), colour);
   const axis = { gridcolor: colour("line"), linecolor: colour("line"), tickcolor: colour("line"), fixedrange: true };
@@ -32,12 +41,29 @@ export function draw(element) {
     hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
   };
   window.Plotly.react(element, data, whole, { displayModeBar: false, responsive: true });
-  drawn.set(element, element.dataset.chart);
+  drawn.set(element, { spec: element.dataset.chart, at: performance.now() });
+}
+
+function due(element) {
+  const last = drawn.get(element);
+  if (!last) return 0;
+  return near.has(element) && last.spec !== element.dataset.chart ? last.at + PAUSE : Infinity;
 }
 
 export function drawAll({ again = false } = {}) {
   if (!window.Plotly) return;
-  for (const element of document.querySelectorAll("[data-chart]")) {
-    if (again || drawn.get(element) !== element.dataset.chart) draw(element);
+  const elements = [...document.querySelectorAll("[data-chart]")];
+  if (!elements.length) return;
+  for (const element of elements) {
+    if (again) drawn.delete(element);
+    seen.observe(element);
   }
+  if (waiting !== null) return;
+  const next = elements.reduce((a, b) => (due(b) < due(a) ? b : a));
+  if (due(next) === Infinity) return;
+  waiting = setTimeout(() => {
+    waiting = null;
+    if (next.isConnected && due(next) !== Infinity) draw(next);
+    drawAll();
+  }, Math.max(due(next) - performance.now(), 0));
 }

@@ -4,7 +4,7 @@
 import { morph } from "./morph.js";
 import { drawAll } from "./charts.js";
 
-const LEAST_PAUSE = 500; // milliseconds between two looks
+const LEAST_PAUSE = 1000; // milliseconds between two looks
 const live = document.getElementById("live");
 const topics = document.body.dataset.topics;
 

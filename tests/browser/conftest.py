@@ -1,0 +1,43 @@
+"""One browser and one fleet for all tests of a process, and windows that are watched for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from browser.fleet import Fleet
+from browser.gallery import Gallery
+from browser.windows import ARGUMENTS, CHROMIUM, MISSING, PATIENCE, Windows
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip(MISSING)
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def look(chromium: Browser) -> Iterator[Windows]:
+    windows = Windows(chromium)
+    yield windows
+    windows.close()
+
+
+@pytest.fixture(scope="session")
+def fleet(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """For tests that leave each other alone."""
+    running = Fleet(tmp_path_factory.mktemp("fleet"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def gallery(fleet: Fleet) -> Gallery:
+    return Gallery(fleet)
