@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import random
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,26 @@ from outvote.demo.fleet import Fleet
 from outvote.demo.users import Browser
 
 SITES = ("amsterdam", "bogota", "chennai", "dakar", "edinburgh", "fukuoka", "geneva", "hanoi")
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or "/usr/bin/chromium"
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 LAPTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+LOOKS = {"dark": (LAPTOP, "dark"), "phone": (PHONE, "light"), "light": (LAPTOP, "light")}
+PAGES = {
+    "tasks": "/",
+    "task": "/tasks/checkout-button",
+    "votes": "/tasks/search-ranking",
+    "held": "/tasks/mail-subject",
+    "finished": "/tasks/banner",
+    "private": "/tasks/price-layout",
+    "new": "/tasks/new?plan=1&name=checkout-button-2&arms=classic%0Abold%0Agreen&players=20&traffic=50000"
+    "&difference=0.02&baseline=0.1&protocol=tally&delta=0.05&epsilon=0",
+    "stop": "/tasks/checkout-button/stop",
+    "fleet": "/fleet",
+}
+SHOWN = ("tasks-light", "task-light", "task-phone", "votes-dark", "held-light", "new-light", "fleet-light")
+"""Those that are in the documents."""
+SILENCE = 100_000
+"""Milliseconds in which an edge that was killed is found to be silent."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +79,14 @@ SCENES = (
         6_000,
     ),
     Scene(
-        {"name": "price-layout", "protocol": "tally", "arms": 5, "privacy_budget": 1, "fallback": "2"},
+        {
+            "name": "price-layout",
+            "protocol": "tally",
+            "arms": 5,
+            "privacy_budget": 1,
+            "fallback": "2",
+            "players": [*SITES, "ibiza"],
+        },
         lambda site: (0.3, 0.32, 0.4, 0.35, 0.31),
         4_000,
     ),
@@ -101,40 +127,29 @@ async def visit(url: str, task: str, means: Sequence[float], events: int, rng: r
     browser.close()
 
 
-async def shoot(page: Page, url: str, path: Path, *, whole: bool = True) -> None:
+async def shoot(page: Page, url: str, path: Path, name: str) -> None:
     await page.goto(url)
     await page.locator("#live[data-state=on], #live[data-state=still]").wait_for(state="attached")
-    if await page.locator("[data-chart]").count():
-        await page.locator("[data-chart] .main-svg").first.wait_for()
+    for chart in await page.locator("[data-chart]").all():
+        await chart.locator(".main-svg").first.wait_for()
     await page.locator("[aria-busy]").first.wait_for(state="detached", timeout=60_000)
-    await page.screenshot(path=path, full_page=whole)
+    if name == "fleet":
+        await page.locator("td .chip.silent").first.wait_for(timeout=SILENCE)
+    await page.screenshot(path=path, full_page=True)
     print(path)
 
 
-async def pictures(chromium: Chromium, url: str, folder: Path) -> None:
-    form = (
-        "/tasks/new?plan=1&name=checkout-button-2&arms=classic%0Abold%0Agreen&players=20&traffic=50000&difference=0.02"
-        "&baseline=0.1&protocol=tally&delta=0.05&epsilon=0"
-    )
-    for look, size, scheme in (("light", LAPTOP, "light"), ("dark", LAPTOP, "dark"), ("phone", PHONE, "light")):
-        context = await chromium.new_context(viewport=size, color_scheme=scheme, device_scale_factor=1)  # type: ignore[arg-type]
+async def pictures(chromium: Chromium, url: str, folder: Path, *, everything: bool) -> None:
+    for look, (size, scheme) in LOOKS.items():
+        context = await chromium.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
         page = await context.new_page()
-        for name, path in (
-            ("tasks", "/"),
-            ("task", "/tasks/checkout-button"),
-            ("votes", "/tasks/search-ranking"),
-            ("held", "/tasks/mail-subject"),
-            ("finished", "/tasks/banner"),
-            ("private", "/tasks/price-layout"),
-            ("fleet", "/fleet"),
-            ("new", form),
-            ("stop", "/tasks/checkout-button/stop"),
-        ):
-            await shoot(page, url + path, folder / f"dashboard-{name}-{look}.png")
+        for name, path in PAGES.items():
+            if everything or f"{name}-{look}" in SHOWN:
+                await shoot(page, url + path, folder / f"dashboard-{name}-{look}.png", name)
         await context.close()
 
 
-async def work(folder: Path) -> None:
+async def work(folder: Path, *, everything: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(7)
     with tempfile.TemporaryDirectory(prefix="outvote-pictures-") as scratch:
@@ -144,8 +159,8 @@ async def work(folder: Path) -> None:
             await asyncio.gather(*(play(fleet, scene, rng) for scene in SCENES))
             fleet.edges["hanoi"].kill()
             async with async_playwright() as playwright:
-                chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-                await pictures(chromium, fleet.server.url("server"), folder)
+                chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+                await pictures(chromium, fleet.server.url("server"), folder, everything=everything)
                 await chromium.close()
         finally:
             fleet.stop()
@@ -154,4 +169,6 @@ async def work(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent / "figures")
-    asyncio.run(work(parser.parse_args().folder))
+    parser.add_argument("--all", action="store_true", help="every page in every look, not only those in the documents")
+    args = parser.parse_args()
+    asyncio.run(work(args.folder, everything=args.all))

@@ -12,8 +12,16 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "200px" });
 
 function colours() {
-  const style = getComputedStyle(document.documentElement);
-  return (name) => style.getPropertyValue(`--${name}`).trim();
+  const probe = document.body.appendChild(document.createElement("span")); // what a name stands for in this theme
+  const found = new Map();
+  const colour = (name) => {
+    if (!found.has(name)) {
+      probe.style.color = `var(--${name})`;
+      found.set(name, getComputedStyle(probe).color);
+    }
+    return found.get(name);
+  };
+  return { colour, done: () => probe.remove() };
 }
 
 function painted(value, colour) {
@@ -26,7 +34,7 @@ function painted(value, colour) {
 }
 
 function draw(element) {
-  const colour = colours();
+  const { colour, done } = colours();
   const { data, layout } = painted(JSON.parse(element.dataset.chart), colour);
   const axis = { gridcolor: colour("line"), linecolor: colour("line"), tickcolor: colour("line"), fixedrange: true };
   const whole = {
@@ -40,6 +48,7 @@ function draw(element) {
     showlegend: false,
     hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
   };
+  done();
   window.Plotly.react(element, data, whole, { displayModeBar: false, responsive: true });
   drawn.set(element, { spec: element.dataset.chart, at: performance.now() });
 }
