@@ -6,16 +6,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs clean
+.PHONY: help demo test lint bench paper docs gallery site screenshots clean
 
 help: ## show what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run ## watch a fleet of real processes find the best of five variants
-	@$(BIN)/outvote demo
+	@$(BIN)/outvote demo $(DEMO)
 
 test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	@tests/tools.sh $(VENV)/tools
+	PATH="$(CURDIR)/$(VENV)/tools/usr/bin:$$PATH" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 lint: $(VENV)/.dev ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -37,6 +38,23 @@ docs: $(VENV)/.dev paper ## write the generated parts of the documents anew
 	COLUMNS=120 $(BIN)/outvote demo | sed 's/ *$$//' > docs/demo.txt.part && mv docs/demo.txt.part docs/demo.txt
 	$(BIN)/python docs/generate.py
 
+gallery: $(VENV)/.run ## run the programs in examples and take their pictures for docs/gallery.md
+	@mkdir -p $(OUT)/gallery docs/figures
+	cd $(OUT)/gallery && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/compare_protocols.py
+	cd $(OUT)/gallery && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/replay_trace.py
+	cd $(OUT)/gallery && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/arm_selection.py
+	cd $(OUT)/gallery && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/embed_a_player.py
+	cd $(OUT)/gallery && $(CURDIR)/$(BIN)/python $(CURDIR)/examples/delayed_conversions.py
+	for each in $(OUT)/gallery/*.png; do cp $$each docs/figures/gallery-$$(basename $$each | tr _ -); done
+
+site: $(VENV)/.dev ## the documents as a site in out/site, to be read without the internet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir $(OUT)/site
+	@echo "$(OUT)/site/index.html"
+
+screenshots: $(VENV)/.dev ## take the pictures of the dashboard anew (needs Debian's package chromium)
+	$(BIN)/python docs/screenshots.py
+	$(BIN)/python docs/moving_picture.py
+
 clean: ## remove what these targets made
 	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -47,9 +65,9 @@ $(VENV)/.run: pyproject.toml constraints.txt
 	  { echo "Python's venv module is missing. Run: sudo apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once)…"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --constraint constraints.txt --editable '.[sim,network,client]'
+	@$(PIP) install --constraint constraints.txt --editable '.[sim,network,client,dashboard]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,bench,dev]'
+	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,openfeature,dashboard,bench,docs,dev]'
 	@touch $@

@@ -11,6 +11,7 @@ import contextlib
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,12 @@ def on_fastapi(edge: Edge) -> Any:
     return fastapi_app.make_app(edge, ARMS)
 
 
-VARIANTS = {"ours": make_app, "bare": lambda edge: bare, "starlette": on_starlette, "fastapi": on_fastapi}
+VARIANTS: dict[str, Callable[[Edge], Any]] = {
+    "ours": make_app,
+    "bare": lambda edge: bare,
+    "starlette": on_starlette,
+    "fastapi": on_fastapi,
+}
 
 
 async def serve(variant: str, folder: Path) -> None:

@@ -110,11 +110,11 @@ def test_what_is_a_task_is_a_new_task_of_the_document(asked: dict[str, Any]) -> 
     msgspec.convert(asked, NewTask)
 
 
-async def impossible(*_: object) -> Never:
+async def impossible(*_: object, **__: object) -> Never:
     raise InvalidTask("somebody else was faster")
 
 
-async def endless(*_: object) -> None:
+async def endless(*_: object, **__: object) -> None:
     await asyncio.Event().wait()
 
 
@@ -180,7 +180,8 @@ async def what_works(ask: Checked) -> None:
     await ask("POST", "/v1/tasks", 201, json=record)
     await ask("GET", f"/v1/tasks/{{task}}:{made.json()['id']}", 200)
     await ask("GET", "/v1/tasks", 200)
-    await ask("POST", "/v1/tasks/{task}/stop:shop", 200)
+    for verb in ("kill", "revive", "stop"):
+        await ask("POST", f"/v1/tasks/{{task}}/{verb}:shop", 200)
     told = await ask("PUT", "/v1/tasks/{task}/expectation:votes", 200, json={"traffic": 500, "difference": 0.1})
     assert (await ask("GET", "/v1/tasks/{task}:votes", 200)).json()["expectation"] == told.json()
     await ask("GET", "/v1/edges", 200)
@@ -195,6 +196,8 @@ async def what_is_refused(ask: Checked, server: OperatedServer, monkeypatch: pyt
         ("GET", "/v1/tasks/{task}:no"),
         ("DELETE", "/v1/tasks/{task}:no"),
         ("POST", "/v1/tasks/{task}/stop:no"),
+        ("POST", "/v1/tasks/{task}/kill:no"),
+        ("POST", "/v1/tasks/{task}/revive:no"),
         ("PUT", "/v1/tasks/{task}/expectation:no"),
     ):
         await ask(method, path, 404)
@@ -210,6 +213,8 @@ async def what_is_refused(ask: Checked, server: OperatedServer, monkeypatch: pyt
         ("POST", "/v1/tasks", "create"),
         ("DELETE", "/v1/tasks/{task}:shop", "delete_task"),
         ("POST", "/v1/tasks/{task}/stop:shop", "stop_task"),
+        ("POST", "/v1/tasks/{task}/kill:shop", "switch"),
+        ("POST", "/v1/tasks/{task}/revive:shop", "switch"),
         ("PUT", "/v1/tasks/{task}/expectation:shop", "expect"),
     )
     for method, path, name in changes:

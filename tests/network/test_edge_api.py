@@ -24,7 +24,9 @@ from network.edge_http import (
     within_deadline,
 )
 from outvote.network.edge import Edge
-from outvote.network.edge_api import LARGEST_BODY, Health, TaskList, make_app, openapi
+from outvote.network.edge_api import make_app
+from outvote.network.edge_bodies import LARGEST_BODY, Health, TaskList
+from outvote.network.edge_openapi import openapi
 from outvote.network.hosted import HostedTask
 from outvote.network.problems import LONGEST_DETAIL
 
@@ -206,6 +208,7 @@ def test_tasks_are_listed_by_name_with_all_there_is_to_know(edge: Edge) -> None:
         "finished": False,
         "winner": None,
         "stopped": False,
+        "killed": False,
         "late_rewards": 0,
         "dropped_rewards": 0,
         "messages_kept": 0,
@@ -309,15 +312,20 @@ def test_the_openapi_document_lists_exactly_what_is_answered(edge: Edge) -> None
         ("get", "/v1/tasks/{task}"),
         ("post", "/v1/tasks/{task}/decide"),
         ("post", "/v1/tasks/{task}/reward"),
+        ("post", "/v1/tasks/{task}/exposed"),
+        ("post", "/ofrep/v1/evaluate/flags"),
+        ("post", "/ofrep/v1/evaluate/flags/{task}"),
         ("get", "/healthz"),
         ("get", "/metrics"),
         ("get", "/openapi.json"),
     }
+    bodies = {"reward": GOOD, "exposed": {"arm": "green"}}
     ask(edge, "POST", DECIDE)
     for method, path in sorted(offered):
         operation = document["paths"][path][method]
         assert ("{task}" in path) == ("parameters" in document["paths"][path])
-        answer = ask(edge, method.upper(), path.replace("{task}", "shop"), json=GOOD if "reward" in path else None)
+        answer = ask(edge, method.upper(), path.replace("{task}", "shop"), json=bodies.get(path.rpartition("/")[2]))
+        assert answer.is_success
         described = operation["responses"][str(answer.status_code)]
         if answer.status_code != 204:
             assert list(described["content"]) == [answer.headers["content-type"].partition(";")[0]]

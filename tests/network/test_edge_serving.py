@@ -33,8 +33,9 @@ from network.edge_http import (
     within_deadline,
 )
 from outvote.core import protocols
-from outvote.network.edge import Edge
-from outvote.network.edge_api import LARGEST_BODY, Decision, TaskView, serve
+from outvote.network.edge import NO_TICKET, Edge
+from outvote.network.edge_api import serve
+from outvote.network.edge_bodies import LARGEST_BODY, Decision, TaskView
 from outvote.network.http_server import ListenError
 
 # ---- a task from its first event to its winner
@@ -104,7 +105,7 @@ def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is False
     edge.hear("outvote.live.shop-1.stop", b"{}")
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is True
-    assert ask(edge, "POST", DECIDE).json() == {"arm": "green", "index": 0, "ticket": "0"}
+    assert ask(edge, "POST", DECIDE).json() == {"arm": "green", "index": 0, "ticket": str(NO_TICKET)}
     assert ask(edge, "POST", REWARD, json={"arm": "green", "reward": 0.5}).status_code == 204
     assert hosted.player.snapshot()["totals"] == [0, 0, 0]  # nothing is learnt any more
 

@@ -40,6 +40,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--store", metavar="FILE", help="where the edge keeps its state (outvote-edge-NAME.db)")
     parser.add_argument("--host", default="127.0.0.1", help="address of the API for applications (127.0.0.1)")
     parser.add_argument("--port", type=serving.port, default=8700, help="its port; 0 takes a free one (8700)")
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let web pages of this origin use the API, like https://shop.example; * for all; may be repeated (none)",
+    )
     serving.add_ready_json(parser)
     serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="its state was saved")
@@ -48,6 +55,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
+    from outvote.network.cors import check_origin
     from outvote.network.edge_store import EdgeStore, StoreFailed, StoreLocked
     from outvote.network.http_server import ListenError
     from outvote.network.logs import written
@@ -55,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
     name = check_name("an edge's name", args.name)
     serving.check_ready_json(args)
+    for origin in args.allow_origin:
+        check_origin(origin)
     try:
         with (
             written(args.log, args.log_level),
@@ -99,7 +109,9 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
         await edge.watch()
 
     try:
-        await first_of(edge_api.serve(edge, args.host, args.port, bound=tell), stay_connected())
+        await first_of(
+            edge_api.serve(edge, args.host, args.port, bound=tell, origins=args.allow_origin), stay_connected()
+        )
     finally:
         await edge.stop()
         if bound.is_set():

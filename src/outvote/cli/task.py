@@ -96,6 +96,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     for name, summary, run in (
         ("show", "one task: its arms, messages, bits and edges", show),
         ("stop", "learn and decide no more; sites serve the fallback", stop),
+        ("kill", "the kill switch: sites serve the fallback at once, until the task is revived", kill),
+        ("revive", "the kill switch back: the task goes on where it was", revive),
         ("delete", "forget a task; its name is free again", delete),
     ):
         action = _add(actions, name, summary, f"{name} banner", run)
@@ -247,6 +249,21 @@ def stop(args: argparse.Namespace) -> int:
     check_writable(args.json, "the JSON file")
     stopped = ask(args.server, "POST", _path(args.task) + "/stop")
     _tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
+    return 0
+
+
+def kill(args: argparse.Namespace) -> int:
+    return _switch(args, "kill", "killed", "sites serve its fallback")
+
+
+def revive(args: argparse.Namespace) -> int:
+    return _switch(args, "revive", "revived", "it goes on where it was")
+
+
+def _switch(args: argparse.Namespace, verb: str, done: str, so: str) -> int:
+    check_writable(args.json, "the JSON file")
+    switched = ask(args.server, "POST", f"{_path(args.task)}/{verb}")
+    _tell(args, switched, f"{done} {switched['name']} ({switched['id']}): {so}")
     return 0
 
 

@@ -37,6 +37,18 @@ class Batch:
         """The rewards so far; kept only where a reward window makes the batch count as a whole."""
         self.answer = (arm, ticket)
 
+    def row(self) -> list[int | float]:
+        """Its counters in plain JSON types."""
+        return [self.ticket, self.arm, self.size, self.left, self.waiting, float(self.total)]
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Batch:
+        """The batch that `row` was taken of."""
+        ticket, arm, size, left, waiting, total = row
+        batch = cls(ticket, arm, size)
+        batch.left, batch.waiting, batch.total = left, waiting, total
+        return batch
+
 
 class BatchBook:
     """The batches of one player that are not closed, in the order in which they were opened."""
@@ -68,16 +80,11 @@ class BatchBook:
         return [batch for batch in reversed(self.by_ticket.values()) if batch.arm == arm]
 
     def snapshot(self) -> list[list[int | float]]:
-        return [
-            [batch.ticket, batch.arm, batch.size, batch.left, batch.waiting, float(batch.total)]
-            for batch in self.by_ticket.values()
-        ]
+        return [batch.row() for batch in self.by_ticket.values()]
 
     def restore(self, batches: Iterable[Sequence[Any]], next_ticket: int) -> None:
         """Take over what `snapshot` wrote."""
         self.next_ticket = next_ticket
         self.by_ticket.clear()
-        for ticket, arm, size, left, waiting, total in batches:
-            batch = Batch(ticket, arm, size)
-            batch.left, batch.waiting, batch.total = left, waiting, total
-            self.by_ticket[ticket] = batch
+        for batch in map(Batch.of_row, batches):
+            self.by_ticket[batch.ticket] = batch

@@ -78,14 +78,16 @@ class MedianPlayer:
     def decide(self) -> tuple[int, int]:
         """The arm to play now, and the ticket that its reward must name (Algorithm 2, line 1)."""
         self._last = lane = self._last.following
-        batch = lane.batch
-        batch.waiting += 1
-        batch.left -= 1
-        if not batch.left:
-            if self._windowed:
-                self._full.append(batch.ticket)
-            self._open_batch(lane)
-        return batch.answer
+        return self._play(lane)
+
+    def expose(self, arm: int) -> int | None:
+        """A decision for this arm, whosever turn it is: its ticket; None if nothing is left to learn of the arm.
+
+        For assignments that are made ahead, at random, and count once they are shown, in whatever order that is.
+        """
+        self._check_arm(arm)
+        lane = self._lanes[arm]
+        return self._play(lane)[1] if lane.remaining else None
 
     def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]:
         """The outcome of one decision; returns the votes to send, most often none (Algorithm 2, lines 2 to 12).
@@ -258,6 +260,16 @@ class MedianPlayer:
         return player
 
     # ---- how it works
+
+    def _play(self, lane: Lane) -> tuple[int, int]:
+        batch = lane.batch
+        batch.waiting += 1
+        batch.left -= 1
+        if not batch.left:
+            if self._windowed:
+                self._full.append(batch.ticket)
+            self._open_batch(lane)
+        return batch.answer
 
     def _test_epochs(self) -> Sequence[Vote]:
         """The test of Algorithm 2, line 4, in every instance."""

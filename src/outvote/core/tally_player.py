@@ -51,6 +51,8 @@ class TallyPlayer:
         self._full: list[int] = []
         self._given_up: dict[int, int] = {}
         """By ticket of an open tally: decisions that were made again because their answers did not come."""
+        self._begun: dict[int, Batch] = {}
+        """By arm: tallies that exposures have begun, out of turn. When it is their turn they go on."""
         self._place = -1
         self._opened = 0
         self._rng = rng
@@ -70,6 +72,28 @@ class TallyPlayer:
                 self._full.append(batch.ticket)
             self._go_on()
         return batch.answer
+
+    def expose(self, arm: int) -> int | None:
+        """A decision for this arm, whosever turn it is: its ticket; None if nothing is left to learn of the arm.
+
+        For assignments that are made ahead, at random, and count once they are shown, in whatever order that is.
+        """
+        check_arm(arm, len(self._order))
+        if arm not in self._remaining:
+            return None
+        if arm == self._batch.arm:
+            return self.decide()[1]
+        batch = self._begun.get(arm)
+        if batch is None:
+            self._place += self._steps_to(arm)  # places between are passed over: the fleet counts what there is
+            batch = self._begun[arm] = self._open(arm)
+        batch.waiting += 1
+        batch.left -= 1
+        if not batch.left:
+            del self._begun[arm]
+            if self._windowed and batch.ticket in self._by_ticket:
+                self._full.append(batch.ticket)
+        return batch.ticket
 
     def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Tally]:
         """The outcome of one decision; returns the tally that it completes, most often none.
@@ -99,6 +123,10 @@ class TallyPlayer:
             return _NO_TALLIES
         del self._by_ticket[batch.ticket]
         self._given_up.pop(batch.ticket, None)
+        if batch is self._batch:  # answers that had been given up have completed it, while it was asked again
+            self._go_on()
+        elif self._begun.get(batch.arm) is batch:
+            del self._begun[batch.arm]
         return (self._tally(batch),)
 
     def take_full(self) -> list[int]:
@@ -132,6 +160,7 @@ class TallyPlayer:
             finished = len(self._remaining) == 1
             self._book.discard(self._remaining | gone if finished else gone)
             self._given_up = {ticket: n for ticket, n in self._given_up.items() if ticket in self._by_ticket}
+            self._begun = {} if finished else {arm: each for arm, each in self._begun.items() if arm not in gone}
             if finished or self._batch.arm in gone:
                 self._go_on()
 
@@ -160,14 +189,14 @@ class TallyPlayer:
 
     def snapshot(self) -> dict[str, Any]:
         """The whole state in plain JSON types: a few numbers per arm, no event."""
-        batch = self._batch
         state = {
             "player": self.player,
             "remaining": list(self.remaining),
             "place": self._place,
             "opened": self._opened,
-            "current": [batch.ticket, batch.arm, batch.size, batch.left, batch.waiting, float(batch.total)],
+            "current": self._batch.row(),
             "batches": self._book.snapshot(),
+            "uncounted": [each.row() for each in self._begun.values() if each.ticket not in self._by_ticket],
             "given_up": [[ticket, count] for ticket, count in self._given_up.items()],
             "next_ticket": self._book.next_ticket,
             "late_rewards": self.late_rewards,
@@ -185,10 +214,11 @@ class TallyPlayer:
         player.late_rewards, player.dropped_rewards = record["late_rewards"], record["dropped_rewards"]
         player._book.restore(record["batches"], record["next_ticket"])
         player._given_up = {ticket: count for ticket, count in record["given_up"]}
-        ticket, arm, size, left, waiting, total = record["current"]
-        uncounted = Batch(ticket, arm, size)
-        uncounted.left, uncounted.waiting, uncounted.total = left, waiting, total
-        player._batch = player._by_ticket.get(ticket, uncounted)
+        current = Batch.of_row(record["current"])
+        player._batch = player._by_ticket.get(current.ticket, current)
+        begun = [batch for batch in player._by_ticket.values() if batch.left and batch is not player._batch]
+        begun += map(Batch.of_row, record.get("uncounted", ()))  # snapshots of earlier versions have none
+        player._begun = {batch.arm: batch for batch in begun}
         if player._windowed:
             player._full = [batch.ticket for batch in player._by_ticket.values() if not batch.left]
         return player
@@ -196,31 +226,40 @@ class TallyPlayer:
     # ---- how it works
 
     def _go_on(self) -> None:
-        """Open a tally of the next remaining arm of the cycle."""
+        """On to the next remaining arm of the cycle."""
         arms = len(self._order)
         while True:
             self._place += 1
             arm = self._order[(self._start + self._place) % arms]
             if arm in self._remaining:
                 break
+        begun = self._begun.pop(arm, None)
+        self._batch = self._open(arm) if begun is None else begun
+        self._book.next_ticket = max(self._book.next_ticket, self._place + 1)
+
+    def _steps_to(self, arm: int) -> int:
+        """From here to the arm's next place in the cycle."""
+        arms = len(self._order)
+        here = (self._start + self._place) % arms
+        return (self._order.index(arm) - here - 1) % arms + 1
+
+    def _open(self, arm: int) -> Batch:
+        """The tally of an arm that takes the next decisions, at this place of the cycle."""
         self._book.next_ticket = self._place
         if len(self._remaining) == 1:
-            self._batch = self._book.open(arm, ENDLESS)  # nothing is left to learn, but decisions go on
-            return
+            return self._book.open(arm, ENDLESS)  # nothing is left to learn, but decisions go on
         if not self._windowed and (unanswered := next(iter(self._book.of(arm)), None)) is not None:
             # Its answers may never come: ask again, as often as answers are missing.
             given_up = self._given_up.get(unanswered.ticket, 0)
             self._given_up[unanswered.ticket] = given_up + unanswered.waiting
             unanswered.left, unanswered.waiting = unanswered.waiting, 0
             self._book.next_ticket = self._place + 1
-            self._batch = unanswered
-            return
+            return unanswered
         size = self._next_size()
-        if len(self._by_ticket) >= MOST_WAITING * arms:
-            self._batch = Batch(self._book.issue_ticket(), arm, size)
-            return
+        if len(self._by_ticket) >= MOST_WAITING * len(self._order):
+            return Batch(self._book.issue_ticket(), arm, size)
         self._opened += 1
-        self._batch = self._book.open(arm, size)
+        return self._book.open(arm, size)
 
     def _take_late(self, batch: Batch, ticket: int | None) -> None:
         """An answer that was given up has come after all: one decision less is to be made again."""
@@ -229,8 +268,6 @@ class TallyPlayer:
             raise nothing_waits(batch.arm, ticket)
         self._given_up[batch.ticket] = given_up - 1
         batch.left -= 1
-        if not batch.left and batch is self._batch:
-            self._go_on()
 
     def _next_size(self) -> int:
         until = len(self._order)

@@ -79,6 +79,8 @@ class Dashboard:
             route("/tasks/new/plan", {"GET": self.plan}),
             route("/tasks/{task}", {"GET": self.task}),
             route("/tasks/{task}/stop", {"GET": self.confirm_stop, "POST": self.stop_task}),
+            route("/tasks/{task}/kill", {"GET": self.confirm_kill, "POST": self.kill_task}),
+            route("/tasks/{task}/revive", {"GET": self.confirm_revive, "POST": self.revive_task}),
             route("/tasks/{task}/delete", {"GET": self.confirm_delete, "POST": self.delete_task}),
             route("/tasks/{task}/expectation", {"POST": self.expect}),
             route("/fleet", {"GET": self.fleet}),
@@ -136,12 +138,29 @@ class Dashboard:
     async def confirm_stop(self, request: Request) -> Response:
         return self._confirm(request, "stop")
 
+    async def confirm_kill(self, request: Request) -> Response:
+        return self._confirm(request, "kill")
+
+    async def confirm_revive(self, request: Request) -> Response:
+        return self._confirm(request, "revive")
+
     async def confirm_delete(self, request: Request) -> Response:
         return self._confirm(request, "delete")
 
     async def stop_task(self, request: Request) -> Response:
         found = self._admin.find(request)
         await self._admin.stop_task(found)
+        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
+
+    async def kill_task(self, request: Request) -> Response:
+        return await self._switch(request, killed=True)
+
+    async def revive_task(self, request: Request) -> Response:
+        return await self._switch(request, killed=False)
+
+    async def _switch(self, request: Request, *, killed: bool) -> Response:
+        found = self._admin.find(request)
+        await self._admin.switch_task(found, killed=killed)
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
 
     async def delete_task(self, request: Request) -> Response:

@@ -129,12 +129,11 @@ def _rows(traces: list[dict[str, Any]], names: Sequence[str], title: str) -> Fig
         "data": traces,
         "layout": {
             "height": ROW * max(len(names), 2) + (90 if title else 75),
-            "xaxis": {"title": {"text": title, "standoff": 8}, "zeroline": False, "automargin": True},
+            "xaxis": {"title": {"text": title, "standoff": 8}, "zeroline": False},
             "yaxis": {
                 "tickvals": list(range(len(names))),
                 "ticktext": [_short(name) for name in names],
                 "range": [len(names) - 0.4, -0.6],
-                "automargin": True,
                 "zeroline": False,
                 "showgrid": False,
                 "fixedrange": True,

@@ -27,6 +27,7 @@ from outvote.network.admin_views import (
     Created,
     Health,
     Stopped,
+    Switched,
     TaskDescription,
     TaskList,
     bit_budget,
@@ -69,6 +70,8 @@ class Admin:
             "/v1/tasks": {"GET": self.list, "POST": self.create},
             "/v1/tasks/{task}": {"GET": self.show, "DELETE": self.delete},
             "/v1/tasks/{task}/stop": {"POST": self.stop},
+            "/v1/tasks/{task}/kill": {"POST": self.kill},
+            "/v1/tasks/{task}/revive": {"POST": self.revive},
             "/v1/tasks/{task}/expectation": {"PUT": self.expect},
             "/v1/edges": {"GET": self.edges},
             "/v1/events": {"GET": self.events},
@@ -89,6 +92,17 @@ class Admin:
         found = self.find(request)
         await self.stop_task(found)
         return answer(Stopped(found.task_id, found.task.name, status(found)))
+
+    async def kill(self, request: Request) -> Response:
+        return await self._switched(request, killed=True)
+
+    async def revive(self, request: Request) -> Response:
+        return await self._switched(request, killed=False)
+
+    async def _switched(self, request: Request, *, killed: bool) -> Response:
+        found = self.find(request)
+        await self.switch_task(found, killed=killed)
+        return answer(Switched(found.task_id, found.task.name, killed))
 
     async def delete(self, request: Request) -> Response:
         await self.delete_task(self.find(request))
@@ -112,6 +126,9 @@ class Admin:
 
     async def stop_task(self, found: FoldedTask) -> None:
         await self._stored(self.server.stop_task(found.task_id))
+
+    async def switch_task(self, found: FoldedTask, *, killed: bool) -> None:
+        await self._stored(self.server.switch(found.task_id, killed=killed))
 
     async def delete_task(self, found: FoldedTask) -> None:
         await self._stored(self.server.delete_task(found.task_id))

@@ -11,11 +11,23 @@ from outvote.core.task import Task
 from outvote.network import problems
 from outvote.network.admin_fleet import EdgeList
 from outvote.network.admin_request import LARGEST_BODY, NewTask
-from outvote.network.admin_views import Created, Health, Stopped, TaskDescription, TaskList
+from outvote.network.admin_views import Created, Health, Stopped, Switched, TaskDescription, TaskList
 from outvote.network.expectation import Expectation
 from outvote.network.problems import Problem
 
-TYPES: Final = (Created, Stopped, TaskList, TaskDescription, EdgeList, Health, NewTask, Expectation, Task, Problem)
+TYPES: Final = (
+    Created,
+    Stopped,
+    Switched,
+    TaskList,
+    TaskDescription,
+    EdgeList,
+    Health,
+    NewTask,
+    Expectation,
+    Task,
+    Problem,
+)
 """What has a schema of its own; the types of their fields come along."""
 
 
@@ -62,6 +74,8 @@ def openapi() -> dict[str, Any]:
                     "503",
                 ),
             },
+            "/v1/tasks/{task}/kill": {"parameters": [task], "post": _switch("Edges serve the fallback at once")},
+            "/v1/tasks/{task}/revive": {"parameters": [task], "post": _switch("The task goes on")},
             "/v1/tasks/{task}/expectation": {"parameters": [task], "put": _EXPECT},
             "/v1/edges": {"get": _operation("All edges, and which are alive.", _as_json("EdgeList"))},
             "/v1/events": {
@@ -110,6 +124,11 @@ def _operation(summary: str, content: dict[str, Any], *refused: str) -> dict[str
         "summary": summary,
         "responses": {"200": {"description": "As asked.", "content": content}} | _refusals(*refused),
     }
+
+
+def _switch(what: str) -> dict[str, Any]:
+    more = "The kill switch: nothing is learnt while it is on. No body is needed, and none is read."
+    return _operation(f"{what}. {more}", _as_json("Switched"), "404", "409", "503")
 
 
 def _refusals(*statuses: str) -> dict[str, Any]:

@@ -41,6 +41,14 @@ class Stopped(msgspec.Struct, frozen=True):
     status: Status
 
 
+class Switched(msgspec.Struct, frozen=True):
+    """A task whose kill switch was used."""
+
+    id: str
+    name: str
+    killed: bool
+
+
 class Messages(msgspec.Struct, frozen=True):
     """How many there were; one downward for each player."""
 
@@ -72,6 +80,7 @@ class TaskSummary(msgspec.Struct, frozen=True):
     winner: str | None
     remaining: tuple[str, ...]
     stopped: bool
+    killed: bool
     held: bool
     hold_reason: str | None
     messages: Messages
@@ -206,6 +215,7 @@ def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
         winner=None if winner is None else task.arms[winner],
         remaining=tuple(task.arms[arm] for arm in found.announced),
         stopped=found.stopped,
+        killed=found.killed,
         held=isinstance(found.server, TallyServer) and found.server.held,
         hold_reason=found.server.hold_reason if isinstance(found.server, TallyServer) else None,
         messages=Messages(ledger.up_messages, ledger.down_messages),

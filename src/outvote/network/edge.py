@@ -19,19 +19,20 @@ from typing import Any
 from outvote.core import protocols
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.events import check_arm, check_reward
-from outvote.core.task import Task
+from outvote.core.task import MOST, Task
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.hosted import HostedTask
 from outvote.network.link import Link
 from outvote.network.logs import event
-from outvote.network.records import DownSubject, UpSubject, check_name, parse
+from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch
 
 TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
 CATCH_UP_EVERY = 30.0
 """Seconds after which an edge asks again what it may have missed; also its sign of life."""
-NO_TICKET = 0
-"""What a decision of a stopped task carries: nothing is learnt from its reward."""
+NO_TICKET = MOST - 1
+"""What a decision carries from whose reward nothing is learnt: of a task that was stopped or killed, or of an arm that
+is out."""
 LAG = 15.0
 """Seconds after which no server lags behind: what it says of a name is so, even if a log was lost."""
 ALL = 1 << 30
@@ -92,18 +93,34 @@ class Edge:
     def decide_in(self, task: HostedTask) -> tuple[int, int]:
         if task.stopped:
             return task.served_when_stopped, NO_TICKET
+        if task.killed:
+            return task.served_when_killed, NO_TICKET
         answer = task.player.decide()
         task.dirty = True
         if task.task.reward_window is not None:
             self._note_windows(task)
         return answer
 
+    def expose_in(self, task: HostedTask, arm: int) -> int:
+        """An assignment that was made ahead was shown: the ticket that its reward must name."""
+        check_arm(arm, len(task.task.arms))
+        ticket = None if task.stopped or task.killed else task.player.expose(arm)
+        if ticket is None:
+            return NO_TICKET
+        task.dirty = True
+        if task.task.reward_window is not None:
+            self._note_windows(task)
+        return ticket
+
     def reward(self, name: str, arm: int, reward: float, ticket: int | None = None) -> None:
-        """What an event earned; a stopped task learns nothing from it."""
+        """What an event earned; a stopped task learns nothing from it.
+
+        A killed one learns from what was decided before: which that is only a ticket says.
+        """
         self.reward_in(self._find(name), arm, reward, ticket)
 
     def reward_in(self, task: HostedTask, arm: int, reward: float, ticket: int | None) -> None:
-        if task.stopped:
+        if task.stopped or ticket == NO_TICKET or (ticket is None and task.killed):
             check_arm(arm, len(task.task.arms))
             check_reward(reward)
             return
@@ -141,6 +158,8 @@ class Edge:
             self._stop(hosted)
         elif where.kind == "delete":
             self._leave(hosted)
+        elif where.kind == "kill":
+            self._switch(hosted, read_switch(payload), (where.number or 0) + 1)
         elif where.kind != "elim":
             return  # what operators expect is for them
         elif where.number == hosted.eliminations:
@@ -167,6 +186,7 @@ class Edge:
             self._note_windows(hosted)
             if known["stopped"]:
                 self._stop(hosted)
+            self._switch(hosted, known.get("killed", False), known.get("switches", 0))
             self._compare(hosted, known["highest"], known["count"])
 
     # ---- timer ticks
@@ -311,6 +331,11 @@ class Edge:
         event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
         return self._host(task_id, task)
 
+    def _switch(self, hosted: HostedTask, killed: bool, switches: int) -> None:
+        if hosted.switch(killed, switches):
+            switched = (logging.WARNING, "task_killed") if killed else (logging.WARNING, "task_revived")
+            event(_log, *switched, task=hosted.task.name, id=hosted.task_id)
+
     def _stop(self, hosted: HostedTask) -> None:
         if not hosted.stopped:
             hosted.stopped = hosted.dirty = True
@@ -342,6 +367,7 @@ class Edge:
             hosted = HostedTask(task_id, task, player)  # type: ignore[arg-type]  # it decides, so it is a player
             hosted.eliminations, hosted.announced = state["eliminations"], tuple(state["announced"])
             hosted.stopped = state["stopped"]
+            hosted.killed, hosted.switches = state.get("killed", False), state.get("switches", 0)
             self._note_windows(hosted)
         hosted.unsent = {sequence for sequence, _ in self.store.messages(task_id)}
         self.tasks[task.name] = hosted
@@ -383,5 +409,7 @@ class Edge:
                 "eliminations": task.eliminations,
                 "announced": task.announced,
                 "stopped": task.stopped,
+                "killed": task.killed,
+                "switches": task.switches,
             }
         )

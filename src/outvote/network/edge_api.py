@@ -8,104 +8,57 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, cast
 
 import msgspec
 
-from outvote import __version__
 from outvote.core.errors import OutvoteError, UnknownArm
-from outvote.core.task import NAME
 from outvote.network import edge_metrics, metrics_page, problems
+from outvote.network.cors import Cors
 from outvote.network.edge import Edge, UnknownTask
+from outvote.network.edge_bodies import (
+    EXAMPLE,
+    EXPOSED,
+    JSON,
+    LARGEST_BODY,
+    Answer,
+    App,
+    Decision,
+    Exposure,
+    Health,
+    Message,
+    Receive,
+    Reward,
+    Scope,
+    Send,
+    TaskList,
+    TaskView,
+    answer,
+    as_json,
+    encode,
+    read_body,
+    read_rest,
+)
+from outvote.network.edge_openapi import openapi
 from outvote.network.hosted import HostedTask
 from outvote.network.http_server import listen, run_app
 from outvote.network.logs import event, place_of
-from outvote.network.problems import BodyNotJson, BodyTooLarge, InvalidBody, Problem, UnknownPath, WrongMethod
+from outvote.network.ofrep import FLAGS, Ofrep, failed
+from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
 from outvote.network.records import check_name
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8700
-LARGEST_BODY: Final = 64 * 1024
-"""Bytes. The rest of a larger body is discarded as it comes."""
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Body = TypeVar("Body")
 
 _log = logging.getLogger(__name__)
 
 
-# ---- what is sent and received
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """The arm to play for one event; its reward should name the ticket."""
-
-    arm: str
-    index: int
-    ticket: str
-
-
-class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What one event earned. An arm is its name, or as a number its index; without a ticket the newest batch is meant
-    that waits for a reward of that arm."""
-
-    arm: str | int
-    reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
-    ticket: (
-        Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})]  # checked in code: faster
-        | Annotated[int, msgspec.Meta(ge=0)]
-        | None
-    ) = None
-
-
-class TaskView(msgspec.Struct, frozen=True):
-    """One task as this edge knows it. A stopped task goes on answering, with its fallback, and learns nothing."""
-
-    id: str
-    name: str
-    protocol: str
-    arms: tuple[str, ...]
-    remaining: tuple[str, ...]
-    finished: bool
-    winner: str | None
-    stopped: bool
-    late_rewards: int
-    dropped_rewards: int
-    messages_kept: int
-    messages_waiting: int
-
-
-class TaskList(msgspec.Struct, frozen=True):
-    """All tasks of this edge, by name."""
-
-    tasks: tuple[TaskView, ...]
-
-
-class Health(msgspec.Struct, frozen=True):
-    """An edge without the network is in good health: it goes on deciding and learning."""
-
-    status: str
-    edge: str
-    connected: bool
-    tasks: int
-
-
-class Answer(NamedTuple):
-    """A whole response."""
-
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-
-
-_encode = msgspec.json.Encoder().encode
 _decode_reward = msgspec.json.Decoder(Reward).decode
+_decode_exposure = msgspec.json.Decoder(Exposure).decode
 _TASKS = "/v1/tasks/"
-_JSON = (b"content-type", b"application/json")
 _NO_CONTENT: Final[Message] = {"type": "http.response.start", "status": 204, "headers": []}
 _NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
 _DECIDED: Final[dict[int, Message]] = {}
@@ -113,20 +66,30 @@ _DECIDED: Final[dict[int, Message]] = {}
 
 
 def _decided(length: int) -> Message:
-    headers = [_JSON, (b"content-length", b"%d" % length)]
+    headers = [JSON, (b"content-length", b"%d" % length)]
     _DECIDED[length] = {"type": "http.response.start", "status": 200, "headers": headers}
     return _DECIDED[length]
 
 
 def _texts(task: HostedTask) -> list[bytes]:
     """A `Decision` for each arm, but for its ticket."""
-    texts = [_encode(Decision(arm, index, "TICKET")) for index, arm in enumerate(task.task.arms)]
+    texts = [encode(Decision(arm, index, "TICKET")) for index, arm in enumerate(task.task.arms)]
     return [text.replace(b"%", b"%%").replace(b'"ticket":"TICKET"', b'"ticket":"%d"') for text in texts]
 
 
-def make_app(edge: Edge) -> App:
-    """The API of an edge; call it in the thread of the edge's store."""
-    return EdgeApi(edge)
+def _read(decode: Callable[[bytes], Body], body: bytes, example: str) -> Body:
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidBody(f"{error}; allowed is a body such as {example}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BodyNotJson(f"the body must be JSON in UTF-8, such as {example}: {error}") from None
+
+
+def make_app(edge: Edge, *, origins: Sequence[str] = ()) -> App:
+    """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store."""
+    app = EdgeApi(edge)
+    return Cors(app, origins) if origins else app
 
 
 class EdgeApi:
@@ -140,6 +103,7 @@ class EdgeApi:
         self.decisions = 0
         self.rewards = 0
         self.refused: Counter[int] = Counter()
+        self._ofrep_api = Ofrep(edge)
         self._registry = edge_metrics.registry_of(edge, self)
         self._pages: dict[str, Callable[[], Answer]] = {
             "/v1/tasks": self._list,
@@ -164,18 +128,29 @@ class EdgeApi:
                 message = await receive()
                 given: bytes | None = message.get("body", b"")
                 if message.get("more_body") or message["type"] != "http.request" or len(given or b"") > LARGEST_BODY:
-                    given = await _read_body(scope, receive, message)
+                    given = await read_rest(scope, receive, message)
                     if given is None:
                         return  # nobody is left to be answered
                 self._reward(name, given or b"")
                 await send(_NO_CONTENT)
                 await send(_NO_BODY)
                 return
-            answer = self._look_up(scope, name, verb)
+            if verb == "exposed" and scope["method"] == "POST":
+                given = await read_body(scope, receive)
+                if given is None:
+                    return
+                found = self._exposed(name, given)
+            elif path.startswith("/ofrep/"):
+                given = await read_body(scope, receive)
+                if given is None:
+                    return
+                found = self._ofrep(scope, given)
+            else:
+                found = self._look_up(scope, name, verb)
         except Exception as error:
-            answer = self._refuse(error)
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
-        await send({"type": "http.response.body", "body": answer.body})
+            found = self._refuse(error, scope["path"])
+        await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
+        await send({"type": "http.response.body", "body": found.body})
 
     # ---- the hot path: what can be made once is, and nothing is made that is thrown away
 
@@ -195,12 +170,7 @@ class EdgeApi:
         task = self._tasks.get(name)
         if task is None:
             raise self._unknown(name)
-        try:
-            reward = _decode_reward(body)
-        except msgspec.ValidationError as error:
-            raise InvalidBody(f"{error}; allowed is a body such as {EXAMPLE}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BodyNotJson(f"the body must be JSON in UTF-8, such as {EXAMPLE}: {error}") from None
+        reward = _read(_decode_reward, body, EXAMPLE)
         arm, ticket = reward.arm, reward.ticket
         if type(arm) is str:
             index = task.indices.get(arm)
@@ -217,6 +187,34 @@ class EdgeApi:
         self._edge.reward_in(task, index, reward.reward, cast("int | None", ticket))
         self.rewards += 1
 
+    # ---- OpenFeature
+
+    def _ofrep(self, scope: Scope, body: bytes) -> Answer:
+        found = self._ofrep_api.answer(scope["method"], scope["path"], dict(scope["headers"]), body)
+        if found.status >= 400:
+            self.refused[found.status] += 1
+        elif scope["path"] != FLAGS:  # those in bulk are decisions once they were shown
+            self.decisions += 1
+        return found
+
+    def _exposed(self, name: str, body: bytes) -> Answer:
+        """An assignment that was made ahead was shown: now it is a decision."""
+        task = self._tasks.get(name)
+        if task is None:
+            raise self._unknown(name)
+        index = self._index(task, _read(_decode_exposure, body, EXPOSED).arm)
+        ticket = self._edge.expose_in(task, index)
+        self.decisions += 1
+        return as_json(Decision(task.task.arms[index], index, str(ticket)))
+
+    def _index(self, task: HostedTask, arm: str | int) -> int:
+        if type(arm) is int:
+            return arm
+        index = task.indices.get(cast("str", arm))
+        if index is None:
+            raise self._unknown_arm(task, cast("str", arm))
+        return index
+
     def _unknown_arm(self, task: HostedTask, arm: str) -> UnknownArm:
         return UnknownArm(
             f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}; "
@@ -232,7 +230,7 @@ class EdgeApi:
 
     def _look_up(self, scope: Scope, name: str, verb: str) -> Answer:
         method, path = scope["method"], scope["path"]
-        if verb in ("decide", "reward"):
+        if verb in ("decide", "reward", "exposed"):
             raise WrongMethod(method, ("POST",))
         if path in self._pages:
             page = self._pages[path]
@@ -247,13 +245,13 @@ class EdgeApi:
         return page()
 
     def _list(self) -> Answer:
-        return _json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
+        return as_json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
 
     def _show(self, name: str) -> Answer:
         task = self._tasks.get(name)
         if task is None:
             raise self._unknown(name)
-        return _json(self._view(task))
+        return as_json(self._view(task))
 
     def _view(self, hosted: HostedTask) -> TaskView:
         arms, player = hosted.task.arms, hosted.player
@@ -268,6 +266,7 @@ class EdgeApi:
             finished=finished,
             winner=remaining[0] if finished else None,
             stopped=hosted.stopped,
+            killed=hosted.killed,
             late_rewards=hosted.counts.late_rewards,
             dropped_rewards=hosted.counts.dropped_rewards,
             messages_kept=self._edge.store.count(hosted.task_id),
@@ -275,139 +274,47 @@ class EdgeApi:
         )
 
     def _health(self) -> Answer:
-        return _json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
+        return as_json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
 
     def _metrics(self, scope: Scope) -> Answer:
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
         text, media_type = metrics_page.render(self._registry, accept)
-        return _answer(200, (b"content-type", media_type.encode()), text)
+        return answer(200, (b"content-type", media_type.encode()), text)
 
     def _describe(self) -> Answer:
-        return _json(openapi())
+        return as_json(openapi())
 
-    def _refuse(self, error: Exception) -> Answer:
+    def _refuse(self, error: Exception, path: str) -> Answer:
         problem = problems.problem_of(error)
         self.refused[problem.status] += 1
         if not problems.is_foreseen(error):  # its message may hold what was received: only type and place are told
             event(_log, logging.ERROR, "request_failed", error=type(error).__qualname__, place=place_of(error))
-        answer = _answer(problem.status, (b"content-type", problems.CONTENT_TYPE), _encode(problem))
+        if path.startswith("/ofrep/"):
+            return failed(problem.status, "GENERAL", problem.detail)
+        refusal = answer(problem.status, (b"content-type", problems.CONTENT_TYPE), encode(problem))
         if isinstance(error, WrongMethod):
-            answer.headers.append((b"allow", error.allow.encode()))
-        return answer
-
-
-def _answer(status: int, content_type: tuple[bytes, bytes], body: bytes) -> Answer:
-    return Answer(status, [content_type, (b"content-length", b"%d" % len(body))], body)
-
-
-def _json(content: object) -> Answer:
-    return _answer(200, _JSON, _encode(content))
-
-
-async def _read_body(scope: Scope, receive: Receive, message: Message) -> bytes | None:
-    """The whole body, of which `message` is the first piece; None if the requester has gone."""
-    if message["type"] != "http.request":
-        return None
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        announced = dict(scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced[:20]) > LARGEST_BODY:
-            raise _too_large(f"{announced[:20].decode()} bytes")
-        pieces = bytearray(body)
-        while message.get("more_body", False):
-            if len(pieces) > LARGEST_BODY:
-                break
-            message = await receive()
-            if message["type"] != "http.request":
-                return None
-            pieces += message.get("body", b"")
-        body = bytes(pieces)
-    if len(body) > LARGEST_BODY:
-        raise _too_large("more")
-    return body
-
-
-def _too_large(got: str) -> BodyTooLarge:
-    return BodyTooLarge(f"a body must be at most {LARGEST_BODY} bytes, got {got}: a reward is a small object")
-
-
-# ---- what there is, for programs
-
-EXAMPLE: Final = '{"arm": "green", "ticket": "17", "reward": 1}'
-
-
-def openapi() -> dict[str, Any]:
-    """The OpenAPI 3.1 document. Bodies come from the very types that read and write them."""
-    types = (Decision, Reward, TaskView, TaskList, Health, Problem)
-    _, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
-
-    def content(kind: str, media: str = "application/json") -> dict[str, Any]:
-        return {media: {"schema": {"$ref": f"#/components/schemas/{kind}"}}}
-
-    def refusals(*statuses: str) -> dict[str, Any]:
-        media = problems.CONTENT_TYPE.decode()
-        return {status: {"description": _REFUSALS[status], "content": content("Problem", media)} for status in statuses}
-
-    def page(summary: str, body: dict[str, Any], *statuses: str) -> dict[str, Any]:
-        answers = {"200": {"description": "As asked.", "content": body}} | refusals(*statuses, "500")
-        return {"get": {"summary": summary, "responses": answers}}
-
-    text = {"text/plain": {"schema": {"type": "string"}}}
-    task = {
-        "name": "task",
-        "in": "path",
-        "required": True,
-        "description": "The name of a task.",
-        "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
-    }
-    decide = {
-        "summary": "An arm for one event. No body is needed, and none is read.",
-        "responses": {"200": {"description": "The decision.", "content": content("Decision")}}
-        | refusals("404", "422", "500"),
-    }
-    reward = {
-        "summary": "What one event earned. Each decision is rewarded once.",
-        "requestBody": {"required": True, "content": content("Reward")},
-        "responses": {"204": {"description": "Taken; also where it comes too late to count."}}
-        | refusals("400", "404", "409", "413", "422", "500"),
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Outvote edge", "version": __version__, "license": {"name": "Apache-2.0"}},
-        "paths": {
-            "/v1/tasks": page("All tasks of this edge.", content("TaskList")),
-            "/v1/tasks/{task}": {"parameters": [task]} | page("One task.", content("TaskView"), "404", "422"),
-            "/v1/tasks/{task}/decide": {"parameters": [task], "post": decide},
-            "/v1/tasks/{task}/reward": {"parameters": [task], "post": reward},
-            "/healthz": page("Whether this edge works, and whether it is connected.", content("Health")),
-            "/metrics": page("Figures in Prometheus' text format, or as OpenMetrics where that is accepted.", text),
-            "/openapi.json": page("This document.", {"application/json": {"schema": {"type": "object"}}}),
-        },
-        "components": {"schemas": components},
-    }
-
-
-_REFUSALS: Final = {
-    "400": "The body is not JSON.",
-    "404": "The task, or the arm, is not known here.",
-    "409": "No decision waits for this reward, or the ticket was not issued for this arm.",
-    "413": f"The body is larger than {LARGEST_BODY} bytes.",
-    "422": "A name, a field or a reward that cannot be.",
-    "500": "The edge failed.",
-}
+            refusal.headers.append((b"allow", error.allow.encode()))
+        return refusal
 
 
 # ---- the server
 
 
 async def serve(
-    edge: Edge, host: str = HOST, port: int = PORT, *, bound: Callable[[int], object] | None = None
+    edge: Edge,
+    host: str = HOST,
+    port: int = PORT,
+    *,
+    bound: Callable[[int], object] | None = None,
+    origins: Sequence[str] = (),
 ) -> None:
     """Offer the API until cancelled; port 0 is any free one, and `bound` is told which as soon as it takes connections.
+
+    Pages of `origins` may use it.
 
     It runs in the running loop, beside the edge: start the program with `uvloop.run` to have the faster loop.
     """
     listener = listen(host, port)
     if bound is not None:
         bound(listener.getsockname()[1])
-    await run_app(make_app(edge), listener)
+    await run_app(make_app(edge, origins=origins), listener)

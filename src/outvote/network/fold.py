@@ -19,7 +19,7 @@ from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.network.expectation import Expectation, read_expectation
-from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_task
+from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_switch, read_task
 
 LARGEST_ANSWER = 256 * 1024
 """Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
@@ -55,6 +55,10 @@ class FoldedTask:
         """What operators said last."""
         self.expectations = 0
         """The number of the next time that they say it: after the highest in the log, which ought to have no gaps."""
+        self.killed = False
+        """Edges serve the fallback, and learn nothing from what they serve."""
+        self.switches = 0
+        """How often the kill switch was used."""
         self.refused = 0
         """Upward records that are no message of this task: each is a fault or an attack."""
         self.highest: dict[tuple[str, str], int] = {}
@@ -160,6 +164,9 @@ class Fold:
         elif where.kind == "expect":
             task.expectations = max(task.expectations, (where.number or 0) + 1)
             task.expectation = read_expectation(payload)
+        elif where.kind == "kill":
+            task.switches = max(task.switches, (where.number or 0) + 1)
+            task.killed = read_switch(payload)
         elif where.number is not None:
             task.adopt(where.number, payload)
             if not task.knows_more:
@@ -199,6 +206,8 @@ class Fold:
                 "highest": task.highest.get(key, -1),
                 "count": task.counts.get(key, 0),
             }
+            if task.switches:
+                told["killed"], told["switches"] = task.killed, task.switches
             if task_id not in known:
                 told["record"] = task.task.to_json()
             if missing:

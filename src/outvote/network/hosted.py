@@ -30,6 +30,10 @@ class HostedTask:
         """How many of the task's eliminations were applied: they come numbered, and in order."""
         self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
         self.stopped = False
+        self.killed = False
+        """Its kill switch is on: the fallback is served, and nothing is learnt from what is."""
+        self.switches = 0
+        """How often the switch was used, as far as this edge knows."""
         self.new: list[UpMessage] = []
         """Produced since the last save: not yet to be sent."""
         self.unsent: set[int] = set()
@@ -55,6 +59,20 @@ class HostedTask:
         if fallback is None or len(self.announced) == 1:
             return self.announced[0]
         return self.task.arms.index(fallback)
+
+    @property
+    def served_when_killed(self) -> int:
+        """The declared fallback, whoever has won; without one, the first arm that remains."""
+        fallback = self.task.fallback
+        return self.announced[0] if fallback is None else self.task.arms.index(fallback)
+
+    def switch(self, killed: bool, switches: int) -> bool:
+        """The kill switch was used, so often in all; returns whether that changes something. What is older does not."""
+        if switches < self.switches or (switches, killed) == (self.switches, self.killed):
+            return False
+        changed = killed != self.killed
+        self.killed, self.switches, self.dirty = killed, switches, True
+        return changed
 
     def eliminate(self, payload: bytes) -> None:
         message = self.coder.read_down(self.announced, payload)

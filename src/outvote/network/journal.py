@@ -33,6 +33,7 @@ class _Seen(NamedTuple):
     eliminations: int
     stopped: bool
     held: bool
+    killed: bool
     refused: int
 
 
@@ -85,6 +86,9 @@ class Journal:
             event(_log, logging.INFO, "task_stopped", **told)
         if seen.held != before.held:
             event(_log, *((logging.WARNING, "task_held") if seen.held else (logging.INFO, "task_released")), **told)
+        if seen.killed != before.killed:
+            switched = (logging.WARNING, "task_killed") if seen.killed else (logging.WARNING, "task_revived")
+            event(_log, *switched, **told)
         if seen.refused > before.refused:
             where = parse(subject)
             assert isinstance(where, UpSubject)
@@ -125,7 +129,7 @@ class Journal:
 
 def _seen(task: FoldedTask) -> _Seen:
     held = isinstance(task.server, TallyServer) and task.server.held
-    return _Seen(len(task.eliminations), task.stopped, held, task.refused)
+    return _Seen(len(task.eliminations), task.stopped, held, task.killed, task.refused)
 
 
 def _tell_edges(level: int, name: str, edges: list[str]) -> None:

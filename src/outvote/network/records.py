@@ -6,6 +6,7 @@
 | a message of an edge | `outvote.up.<edge>.<task-id>.<incarnation>.<sequence>` | the coded message |
 | the n-th elimination | `outvote.down.<task-id>.elim.<n>` | the coded elimination |
 | what operators expect of a task, the n-th time they say it | `outvote.down.<task-id>.expect.<n>` | JSON |
+| the n-th use of a task's kill switch | `outvote.down.<task-id>.kill.<n>` | JSON: true or false |
 
 A subject holds one message for ever, so whoever stores first wins and a repetition is refused: that is what makes
 everything here safe to send again.
@@ -40,7 +41,7 @@ class UpSubject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DownSubject:
-    """What is told to all: `kind` is task, stop, delete, elim or expect; only the last two are numbered."""
+    """What is told to all: `kind` is task, stop or delete, or one that is numbered: elim, expect or kill."""
 
     task_id: str
     kind: str
@@ -58,7 +59,7 @@ def parse(subject: str) -> UpSubject | DownSubject:
     match parts:
         case ["outvote", "down" | "live", task_id, "task" | "stop" | "delete" as kind]:
             return DownSubject(task_id, kind)
-        case ["outvote", "down" | "live", task_id, "elim" | "expect" as kind, number] if _is_number(number):
+        case ["outvote", "down" | "live", task_id, "elim" | "expect" | "kill" as kind, number] if _is_number(number):
             return DownSubject(task_id, kind, int(number))
     raise MalformedMessage(f"no subject of this network: {subject!r}")
 
@@ -85,6 +86,16 @@ def read_task(payload: bytes) -> Task:
     except ValueError as error:
         raise MalformedMessage(f"a task must be JSON: {error}") from None
     return Task.from_json(record)
+
+
+def switch_record(killed: bool) -> bytes:
+    return json.dumps(killed).encode()
+
+
+def read_switch(payload: bytes) -> bool:
+    if payload not in (b"true", b"false"):
+        raise MalformedMessage(f"a kill switch is true or false, got {payload[:20]!r}")
+    return payload == b"true"
 
 
 class Coder:

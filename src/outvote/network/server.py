@@ -17,7 +17,7 @@ from outvote.network.expectation import Expectation
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.follower import Follower
 from outvote.network.link import Link
-from outvote.network.records import DownSubject, task_record
+from outvote.network.records import DownSubject, switch_record, task_record
 
 
 class NameTaken(InvalidTask):
@@ -111,12 +111,12 @@ class SyncServer:
         await self.wait_for(lambda: task_id not in self.fold.tasks)
 
     async def expect(self, task_id: str, expectation: Expectation) -> None:
-        """What operators expect of a task from now on: of two said at once, the second in the log is the last."""
-        new = False
-        while not new:
-            number = self._known(task_id).expectations
-            new = await self._link.store(str(DownSubject(task_id, "expect", number)), expectation.record())
-            await self.wait_for(functools.partial(self._was_said, task_id, number))
+        """What operators expect of a task from now on."""
+        await self._say_next(task_id, "expect", lambda task: task.expectations, expectation.record())
+
+    async def switch(self, task_id: str, *, killed: bool) -> None:
+        """The kill switch: edges serve the fallback and learn nothing from it, until it is used again."""
+        await self._say_next(task_id, "kill", lambda task: task.switches, switch_record(killed))
 
     # ---- what those may add who look on
 
@@ -147,8 +147,16 @@ class SyncServer:
             raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.fold.tasks) or 'none'}")
         return self.fold.tasks[task_id]
 
-    def _was_said(self, task_id: str, number: int) -> bool:
-        return task_id not in self.fold.tasks or self.fold.tasks[task_id].expectations > number
+    async def _say_next(self, task_id: str, kind: str, count: Callable[[FoldedTask], int], record: bytes) -> None:
+        """Store a record under the next number of its kind: of two said at once, the second in the log is the last."""
+        new = False
+        while not new:
+            number = count(self._known(task_id))
+            new = await self._link.store(str(DownSubject(task_id, kind, number)), record)
+            await self.wait_for(functools.partial(self._was_said, task_id, count, number))
+
+    def _was_said(self, task_id: str, count: Callable[[FoldedTask], int], number: int) -> bool:
+        return task_id not in self.fold.tasks or count(self.fold.tasks[task_id]) > number
 
     async def _read(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
         task = self.fold.apply(subject, payload, sequence, stored)

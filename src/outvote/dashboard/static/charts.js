@@ -33,20 +33,29 @@ function painted(value, colour) {
   return value;
 }
 
+const pen = document.createElement("canvas").getContext("2d");
+
+function widest(texts, family) {
+  // Were Plotly to find out by itself, it would draw everything several times.
+  pen.font = `13px ${family}`;
+  return Math.max(...texts.map((text) => pen.measureText(text).width));
+}
+
 function draw(element) {
   const { colour, done } = colours();
+  const family = getComputedStyle(document.body).fontFamily;
   const { data, layout } = painted(JSON.parse(element.dataset.chart), colour);
   const axis = { gridcolor: colour("line"), linecolor: colour("line"), tickcolor: colour("line"), fixedrange: true };
   const whole = {
     ...layout,
     xaxis: { ...axis, ...layout.xaxis },
     yaxis: { ...axis, ...layout.yaxis },
-    font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("text") },
+    font: { family, size: 13, color: colour("text") },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    margin: { l: 8, r: 16, t: 22, b: 8 },
+    margin: { l: 14 + widest(layout.yaxis.ticktext, family), r: 16, t: 22, b: layout.xaxis.title.text ? 48 : 40 },
     showlegend: false,
-    hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
+    hoverlabel: { font: { family } },
   };
   done();
   window.Plotly.react(element, data, whole, { displayModeBar: false, responsive: true });

@@ -1,0 +1,200 @@
+"""A provider for OpenFeature: flags are tasks, and `track` sends their rewards.
+
+    from openfeature import api
+    from openfeature.evaluation_context import EvaluationContext
+    from outvote.openfeature import OutvoteProvider
+
+    api.set_provider_and_wait(OutvoteProvider("http://127.0.0.1:8700"))
+    flags, visitor = api.get_client(), EvaluationContext(targeting_key="visitor 17")
+    show_page(flags.get_string_value("shop", "green", visitor))
+    flags.track("shop", visitor)  # they bought
+
+One rule: a context never leaves the process. Its targeting key only finds the decision again that `track` rewards, and
+is forgotten with it. It needs `pip install 'outvote[openfeature]'`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn, TypeVar
+
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.exception import (
+    FlagNotFoundError,
+    GeneralError,
+    OpenFeatureError,
+    ParseError,
+    ProviderNotReadyError,
+    TypeMismatchError,
+)
+from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType
+from openfeature.provider import AbstractProvider, Metadata
+from openfeature.track import TrackingEventDetails
+
+from outvote.client import DEFAULT_EDGE, PATIENCE, Client, Decision, EdgeError
+
+MOST_DECISIONS: Final = 10_000
+"""Decisions that may wait for their reward here; of more the oldest are forgotten."""
+
+Value = TypeVar("Value", str, bool)
+Structure = Sequence[FlagValueType] | Mapping[str, FlagValueType]
+
+
+class OutvoteProvider(AbstractProvider):
+    """Evaluates flags at the edge beside the application; may be shared by threads.
+
+    An evaluation is one decision of the task, and a flag has the arm as a string, or a boolean where the arms are
+    `true` and `false`. An edge that does not answer is no error to the application: it gets its default value.
+    """
+
+    def __init__(
+        self, edge: str = DEFAULT_EDGE, *, timeout: float = PATIENCE, most_decisions: int = MOST_DECISIONS
+    ) -> None:
+        """`timeout` is in seconds, for each step of a request."""
+        super().__init__()
+        if most_decisions < 1:
+            raise ValueError(f"at least one decision must be remembered, got most_decisions={most_decisions!r}")
+        self._edge, self._timeout = edge, timeout
+        self._client: Client | None = Client(edge, timeout=timeout)
+        self._most = most_decisions
+        self._lock = threading.Lock()
+        self._decisions: OrderedDict[tuple[str, str], Decision] = OrderedDict()
+        """By flag and targeting key: the last decision, while it has no reward."""
+
+    # ---- its life
+
+    def get_metadata(self) -> Metadata:
+        return Metadata(name="outvote")
+
+    def initialize(self, evaluation_context: EvaluationContext) -> None:
+        """Asks nothing: an edge that is not there yet is used as soon as it is."""
+        with self._lock:
+            if self._client is None:
+                self._client = Client(self._edge, timeout=self._timeout)
+
+    def shutdown(self) -> None:
+        """Forgets all decisions: their rewards can be sent no more."""
+        with self._lock:
+            client, self._client = self._client, None
+            self._decisions.clear()
+        if client is not None:
+            client.close()
+
+    # ---- flags
+
+    def resolve_string_details(
+        self, flag_key: str, default_value: str, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[str]:
+        return self._resolve(flag_key, str, evaluation_context)
+
+    async def resolve_string_details_async(
+        self, flag_key: str, default_value: str, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[str]:
+        return await asyncio.to_thread(self._resolve, flag_key, str, evaluation_context)
+
+    def resolve_boolean_details(
+        self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[bool]:
+        return self._resolve(flag_key, bool, evaluation_context)
+
+    async def resolve_boolean_details_async(
+        self, flag_key: str, default_value: bool, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[bool]:
+        return await asyncio.to_thread(self._resolve, flag_key, bool, evaluation_context)
+
+    def resolve_integer_details(
+        self, flag_key: str, default_value: int, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[int]:
+        _no_such_type(flag_key, "an integer")
+
+    def resolve_float_details(
+        self, flag_key: str, default_value: float, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[float]:
+        _no_such_type(flag_key, "a number")
+
+    def resolve_object_details(
+        self, flag_key: str, default_value: Structure, evaluation_context: EvaluationContext | None = None
+    ) -> FlagResolutionDetails[Structure]:
+        _no_such_type(flag_key, "an object")
+
+    # ---- rewards
+
+    def track(
+        self,
+        tracking_event_name: str,
+        evaluation_context: EvaluationContext | None = None,
+        tracking_event_details: TrackingEventDetails | None = None,
+    ) -> None:
+        """The last decision of the flag of this name for this targeting key has earned so much: 1, if no value is said.
+
+        Each decision is rewarded once at most. Where there is none, nothing happens: events of other names may be
+        tracked too. A reward that an edge cannot have got may be tracked again.
+        """
+        place = _place(tracking_event_name, evaluation_context)
+        with self._lock:
+            client, decision = self._client, self._decisions.get(place)
+        if client is None or decision is None:
+            return
+        told = None if tracking_event_details is None else tracking_event_details.value
+        decision.reward(1.0 if told is None else told)  # what cannot be is refused before the decision is forgotten
+        with self._lock:
+            if self._decisions.get(place) is not decision:
+                return  # another thread was faster
+            del self._decisions[place]
+        try:
+            client.reward(decision)
+        except EdgeError as error:
+            if error.changed_nothing and error.status is None:
+                self._remember(place, decision, newest=False)
+
+    # ---- how it works
+
+    def _resolve(
+        self, flag: str, wanted: type[Value], context: EvaluationContext | None
+    ) -> FlagResolutionDetails[Value]:
+        place, client = _place(flag, context), self._client
+        with self._lock:
+            self._decisions.pop(place, None)  # whatever is shown now, a reward is no longer that of the one before
+        if client is None:
+            raise ProviderNotReadyError("the provider was shut down")
+        try:
+            found = client.evaluate(flag)
+        except EdgeError as error:
+            raise _error(error) from error
+        if not isinstance(found.value, wanted):
+            raise TypeMismatchError(
+                f"flag {flag!r} is of type {type(found.value).__name__}, asked for {wanted.__name__}"
+            )
+        self._remember(place, found.decision)
+        ticket: Any = found.decision.ticket
+        return FlagResolutionDetails(
+            found.value, reason=found.reason, variant=found.decision.arm, flag_metadata={"ticket": ticket}
+        )
+
+    def _remember(self, place: tuple[str, str], decision: Decision, *, newest: bool = True) -> None:
+        with self._lock:
+            if newest or place not in self._decisions:
+                self._decisions[place] = decision
+                self._decisions.move_to_end(place)
+                while len(self._decisions) > self._most:
+                    self._decisions.popitem(last=False)
+
+
+def _place(flag: str, context: EvaluationContext | None) -> tuple[str, str]:
+    return flag, (context.targeting_key if context is not None else None) or ""
+
+
+def _no_such_type(flag: str, wanted: str) -> NoReturn:
+    """Refused without asking the edge: no decision is wasted."""
+    raise TypeMismatchError(f"a flag of Outvote is a string or a boolean, asked for {wanted} of {flag!r}")
+
+
+def _error(error: EdgeError) -> OpenFeatureError:
+    if error.status is None:
+        return ProviderNotReadyError(str(error))
+    if error.status == 404:
+        return FlagNotFoundError(str(error))
+    return ParseError(str(error)) if error.status < 400 else GeneralError(str(error))

@@ -1,0 +1,170 @@
+"""The site: it builds without a warning, asks the internet for nothing, and all its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+from docs.blocks import DOCS, ROOT
+
+sys.path.append(str(DOCS))
+
+import site_hooks
+
+OUTSIDE = re.compile(r"https?://[^\s\"'`)]*|url\([\"']?//[^)]*")
+COMMENT = re.compile(r"/\*.*?\*/|(?:<|\\3c )!--.*?-->", re.DOTALL)
+"""Who made it, and under which license; also in pictures that stand in a style sheet."""
+WORDS = ("http://www.w3.org/", "https://bit.ly/2s3ChXG")
+"""Nothing is loaded from there: names of languages, and what the search tells its developers to read."""
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a page has that can be linked to, what it links to, and what a browser loads for it."""
+
+    path: Path
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    assets: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self.feed(self.path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if given.get(name)}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link":
+            self.assets.append(given["href"])
+        self.assets += [given[name] for name in ("src", "poster", "data") if given.get(name)]
+        self.assets += [each.split()[0] for each in given.get("srcset", "").split(",") if each.strip()]
+        self.assets += re.findall(r"url\(([^)]+)\)", given.get("style", ""))
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+
+@pytest.fixture(name="site", scope="module")
+def build_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    told = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=120
+    )
+    assert told.returncode == 0, told.stderr
+    assert not re.search(r"warn|error|deprecat", told.stderr, re.IGNORECASE), told.stderr
+    return folder
+
+
+@pytest.fixture(name="pages", scope="module")
+def read_pages(site: Path) -> dict[str, Page]:
+    return {str(path.relative_to(site)): Page(path) for path in sorted(site.rglob("*.html"))}
+
+
+def test_every_document_is_a_page_and_in_the_navigation(pages: dict[str, Page]) -> None:
+    for path in DOCS.rglob("*.md"):
+        assert str(path.relative_to(DOCS).with_suffix(".html")).replace("README", "index") in pages
+    home = {urljoin("index.html", link).partition("#")[0] for link in pages["index.html"].links}
+    assert set(pages) - home == {"404.html"}
+
+
+def test_every_link_and_every_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        if name == "404.html":  # it is shown anywhere, so its links begin at the root of a site
+            continue
+        for link in [*page.links, *page.assets]:
+            parts = urlsplit(link)
+            if parts.scheme or link.startswith("//"):
+                continue
+            target = urljoin(name, unquote(parts.path)) if parts.path else name
+            target = f"{target}index.html" if target in ("", "./") or target.endswith("/") else target
+            assert (site / target).is_file(), f"{name}: {link}"
+            if parts.fragment and target in pages:
+                assert unquote(parts.fragment) in pages[target].ids, f"{name}: {link}"
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:
+    for name, page in pages.items():
+        for asset in page.assets:
+            assert not re.match(r"(https?:)?//", asset), f"{name}: {asset}"
+    for path in [*site.rglob("*.css"), *site.rglob("*.js"), *site.rglob("*.svg")]:
+        text = path.read_text(encoding="utf-8")
+        if "/search/" in path.as_posix():  # the text of the pages: words, not code
+            continue
+        code = COMMENT.sub("", text)
+        found = [each for each in OUTSIDE.findall(code) if not each.startswith(WORDS)]
+        assert not found, f"{path.name}: {found}"
+
+
+def test_scripts_in_pages_ask_for_nothing(pages: dict[str, Page]) -> None:
+    for page in pages.values():
+        for script in re.findall(r"<script[^>]*>(.*?)</script>", page.path.read_text(encoding="utf-8"), re.DOTALL):
+            assert not re.search(r"https?://", script), page.path.name
+
+
+class Structure(HTMLParser):
+    """How often each kind of element is in a text."""
+
+    KINDS = (
+        "blockquote",
+        "em",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "img",
+        "li",
+        "ol",
+        "pre",
+        "strong",
+        "table",
+        "td",
+        "th",
+        "tr",
+        "ul",
+    )
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: Counter[str] = Counter()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found[tag] += tag in self.KINDS
+
+
+def test_the_site_shows_what_github_shows(pages: dict[str, Page]) -> None:
+    """Two readers of Markdown do not agree on everything: lists without a blank line, stars in formulas, tables."""
+    github = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    sources = {uri: ROOT / source for source, uri in site_hooks.PAGES.items()}
+    sources |= {str(path.relative_to(DOCS)): path for path in DOCS.rglob("*.md")}
+    for uri, path in sources.items():
+        page = pages[uri.replace("README.md", "index.md").removesuffix(".md") + ".html"].path
+        article = re.search(r"<article.*?</article>", page.read_text(encoding="utf-8"), re.DOTALL)
+        assert article is not None
+        expected = Structure(github.render(path.read_text(encoding="utf-8")))
+        assert Structure(article[0]).found == expected.found, uri
+
+
+def test_there_is_no_diagram_that_needs_a_script_from_elsewhere() -> None:
+    for path in DOCS.rglob("*.md"):
+        assert "```mermaid" not in path.read_text(encoding="utf-8"), path.name
+
+
+def test_the_navigation_has_the_rooms_that_were_agreed() -> None:
+    text = re.sub(r"!!python/\S+", "", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    rooms = [name for room in yaml.safe_load(text)["nav"] for name in room]
+    assert rooms == ["Start", "How to", "Understand", "Run it", "Reference", "Project"]

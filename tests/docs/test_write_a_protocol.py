@@ -1,0 +1,138 @@
+"""The protocol of docs/howto/write-a-protocol.md does what the guide says: traces, delivery, restart, error."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from itertools import permutations
+
+import pytest
+
+from docs.blocks import DOCS
+from outvote.core import protocols
+from outvote.core import task as tasks
+from outvote.core.errors import MalformedMessage, NoOutstandingDecision, UnknownPlayer
+from outvote.core.messages import Elimination, Vote
+from outvote.core.protocols import Player
+from outvote.core.task import Task
+
+sys.path.append(str(DOCS))
+
+from howto import one_shot
+
+ARMS = ["red", "green", "blue"]
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocols, "REGISTRY", dict(protocols.REGISTRY))
+    monkeypatch.setattr(tasks, "PROTOCOLS", tasks.PROTOCOLS)
+    one_shot.register()
+
+
+def a_task(**options: object) -> Task:
+    given = {"arms": ARMS, "players": 2, "epsilon": 0.9, "delta": 0.5, "protocol": "one-shot", "instances": 1}
+    return Task(**(given | options))  # type: ignore[arg-type]
+
+
+def play(player: Player, successes: list[int]) -> list[Vote]:
+    """All decisions that are asked for, so many of each arm successful."""
+    votes: list[Vote] = []
+    for arm, many in enumerate(successes):
+        for number in range(one_shot.pulls_needed(a_task())):
+            decided, ticket = player.decide()
+            assert decided == arm
+            votes += player.reward(arm, float(number < many), ticket=ticket)  # type: ignore[arg-type]
+    return votes
+
+
+def test_a_player_votes_once_worst_first_against_what_is_more_than_epsilon_worse() -> None:
+    # 2/.9² · ln(2·3·2/.5) = 2.469 · 3.178 = 7.85: 8 pulls of each arm.
+    assert one_shot.pulls_needed(a_task()) == 8
+    player = protocols.player(a_task(), 0)
+    # Means 0, 1, 0: both are more than .9 below 1, equal means in the order of the arms.
+    assert play(player, [0, 8, 0]) == [Vote(0, sequence=0), Vote(2, sequence=1)]
+    assert player.finished
+    assert player.decide()[0] == 1
+    assert player.remaining == (0, 1, 2)  # a vote eliminates nothing
+
+
+def test_means_that_are_close_get_no_vote() -> None:
+    player = protocols.player(a_task(), 0)
+    assert play(player, [1, 8, 4]) == []  # 1 − 1/8 = .875
+    assert player.status == "exploring"
+
+
+def test_with_a_window_what_was_not_answered_counts_0() -> None:
+    player = protocols.player(a_task(reward_window=60), 0)
+    votes: list[Vote] = []
+    for _ in range(24):
+        arm, ticket = player.decide()
+        if arm == 1:
+            votes += player.reward(arm, 1.0, ticket=ticket)  # type: ignore[arg-type]
+    assert votes == []
+    full = player.take_full()
+    assert len(full) == 3
+    for ticket in full:
+        votes += player.close(ticket)  # type: ignore[arg-type]
+    assert [vote.arm for vote in votes] == [0, 2]
+    assert player.reward(0, 1.0, ticket=full[0]) == ()  # too late: dropped
+
+
+def test_a_second_reward_is_refused_and_changes_nothing() -> None:
+    player = protocols.player(a_task(), 0)
+    arm, ticket = player.decide()
+    player.reward(arm, 1.0, ticket=ticket)
+    before = player.snapshot()
+    with pytest.raises(NoOutstandingDecision):
+        player.reward(arm, 1.0, ticket=ticket)
+    assert player.snapshot() == before
+
+
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_a_player_that_is_restored_at_any_moment_goes_on_as_if_nothing_had_been(window: float | None) -> None:
+    task, rng = a_task(reward_window=window), random.Random(4)
+    player = other = protocols.player(task, "paris")
+    for event in range(60):
+        other = protocols.restore(task, json.loads(json.dumps(other.snapshot())))  # type: ignore[assignment]
+        arm, ticket = player.decide()
+        assert other.decide() == (arm, ticket)
+        likes = float(rng.random() < (0.1, 0.9, 0.2)[arm])
+        assert player.reward(arm, likes, ticket=ticket) == other.reward(arm, likes, ticket=ticket)
+        for full in player.take_full():
+            assert player.close(full) == other.close(full)
+        if event == 40:
+            player.receive(Elimination((0,)))
+            other.receive(Elimination((0,)))
+    assert player.snapshot() == other.snapshot()
+
+
+def test_the_server_does_not_care_about_order_and_repetition() -> None:
+    messages = [("a", Vote(0)), ("b", Vote(2)), ("b", Vote(0, sequence=1)), ("a", Vote(0))]
+    for order in permutations(messages):
+        server = protocols.server(a_task())
+        announced = [each.arms for player, vote in order for each in server.receive(player, vote)]
+        assert sorted(announced) == [(0,), (2,)]
+        assert server.winner == 1
+        assert protocols.restore(a_task(), server.snapshot()).snapshot() == server.snapshot()
+
+
+def test_the_server_never_removes_the_last_arm_and_refuses_what_cannot_be() -> None:
+    server = protocols.server(a_task())
+    for arm in range(3):
+        server.receive("a", Vote(arm))
+    assert server.remaining == (2,)
+    server.receive("b", Vote(2))
+    with pytest.raises(UnknownPlayer):
+        server.receive("c", Vote(0))
+    with pytest.raises(MalformedMessage):
+        server.receive("a", "drop red")
+
+
+def test_the_best_arm_is_hardly_ever_lost() -> None:
+    """Lost with probability δ = .05 at most; 200 races. More than 22 losses have probability 2e-4 at the very most."""
+    task = a_task(players=3, epsilon=0.4, delta=0.05)
+    events = 3 * 3 * one_shot.pulls_needed(task)
+    results = [one_shot.race(task, [0.2, 0.6, 0.5], events=events, seed=seed) for seed in range(200)]
+    assert sum("green" not in left for left, _ in results) <= 22

@@ -1,0 +1,54 @@
+"""What several files of this folder start from."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from browser.windows import ARGUMENTS, CHROMIUM, MISSING
+from network.conftest import edge, server, start
+
+__all__ = ["edge", "server", "start"]
+
+ROOT = Path(__file__).parents[2]
+JS = Path(__file__).parent / "js"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """For one file: while it is there its event loop runs, and no other can."""
+    if CHROMIUM is None:
+        pytest.skip(MISSING)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages of package.json, unmodified from the registry: kept for the next run."""
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}: install Debian's packages nodejs and npm")
+    kept = ROOT / ".venv"
+    folder = (kept if kept.is_dir() else tmp_path_factory.getbasetemp().parent) / "js"
+    folder.mkdir(exist_ok=True)
+    wanted, there = (JS / "package.json").read_text(), folder / "package.json"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes run tests
+        if not (folder / "done").exists() or there.read_text() != wanted:
+            (folder / "done").unlink(missing_ok=True)
+            there.write_text(wanted)
+            install = ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]
+            installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+            if installed.returncode:
+                pytest.skip(f"npm cannot install what package.json names: {installed.stderr.strip()[-200:]}")
+            (folder / "done").touch()
+    return folder

@@ -1,0 +1,63 @@
+"""A shop whose button is a flag: a task on a real server, edges beside it, and visitors who buy or do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from openfeature import api
+from openfeature.client import OpenFeatureClient
+from openfeature.provider import AbstractProvider
+
+from network.processes import Running, request, until
+
+HERE = Path(__file__).parent
+MEANS = {"red": 0.1, "green": 0.9, "blue": 0.1, "true": 0.9, "false": 0.1}
+"""What buttons earn."""
+SHOP: dict[str, Any] = {
+    "name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.1,
+}  # fmt: skip
+SWITCH = {**SHOP, "name": "switch", "arms": ["true", "false"]}
+
+
+def create(server: Running, *edges: Running, **fields: Any) -> str:
+    """The id of a new task, which all these edges know."""
+    made = request(f"{server.url('server')}/v1/tasks", {**SHOP, **fields})
+    for edge in edges:
+        until(lambda edge=edge: made["name"] in tasks(edge), "the edge knows the task")  # type: ignore[misc]
+    return str(made["id"])
+
+
+def tasks(edge: Running) -> dict[str, dict[str, Any]]:
+    return {each["name"]: each for each in request(f"{edge.url('edge')}/v1/tasks")["tasks"]}
+
+
+def play(edge: Running, event: Callable[[], object], task: str = "shop") -> None:
+    """Events, some at a time, until the edge knows the winner."""
+
+    def over() -> bool:
+        if tasks(edge)[task]["finished"]:
+            return True
+        for _ in range(10):
+            event()
+        return False
+
+    until(over, "the winner comes out")
+
+
+def buys(rng: random.Random, variant: object) -> float:
+    return float(rng.random() < MEANS[str(variant).lower()])
+
+
+@contextmanager
+def provided(provider: AbstractProvider) -> Iterator[OpenFeatureClient]:
+    """A client of the SDK with this provider, and nothing left behind."""
+    domain = f"shop {id(provider)}"
+    api.set_provider_and_wait(provider, domain)
+    try:
+        yield api.get_client(domain)
+    finally:
+        api.clear_providers()

@@ -1,0 +1,223 @@
+"""The stock SDKs of JavaScript, unmodified from npm: in node, and in a real Chromium on a page of another origin."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, Response
+
+from network.edge_http import read_metrics
+from network.processes import DEADLINE, Running, Start, an_edge, request, until
+from outvote.network.ofrep import FLAGS
+
+from .conftest import JS
+from .shop import SWITCH, buys, create, play, tasks
+
+POLL = 300
+"""Milliseconds between two questions of a page: the documents say 30 seconds."""
+
+
+def node(folder: Path, script: str, **environment: str) -> str:
+    done = subprocess.run(
+        ["node", script], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True,
+        timeout=2 * DEADLINE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def scripts(node_modules: Path, tmp_path: Path) -> Path:
+    """The programs beside this file, where node finds the packages."""
+    folder = tmp_path / "scripts"
+    shutil.copytree(JS, folder)
+    (folder / "node_modules").symlink_to(node_modules / "node_modules")
+    return folder
+
+
+# ---- node
+
+
+def test_the_server_sdk_drives_a_task_to_its_winner_by_the_code_of_the_documents(
+    scripts: Path, start: Start, server: Running
+) -> None:
+    edge = an_edge(start, server, "ams")
+    create(server, edge)
+    create(server, edge, **SWITCH)
+    seen = json.loads(node(scripts, "drive_server.mjs", OUTVOTE_EDGE=edge.url("edge")))
+    first, last = seen["first"], seen["last"]
+    assert (first["value"], first["reason"]) == (first["variant"], "SPLIT")
+    assert first["flagMetadata"]["ticket"].isdigit()
+    assert (seen["unknown"]["value"], seen["unknown"]["errorCode"]) == ("mine", "FLAG_NOT_FOUND")
+    assert (seen["mismatch"]["value"], seen["mismatch"]["errorCode"]) == (True, "TYPE_MISMATCH")
+    assert seen["on"]["value"] is (seen["on"]["variant"] == "true")
+    assert seen["events"] == seen["tickets"] > 0
+    assert (last["value"], last["reason"]) == ("green", "STATIC")
+    assert tasks(edge)["shop"]["winner"] == "green"
+
+
+# ---- a page
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing: the test says what went wrong."""
+
+
+@pytest.fixture
+def pages(scripts: Path, tmp_path: Path) -> Iterator[int]:
+    """The port of a server with the page, all its code in one file; it has nothing to do with the edge."""
+    folder = tmp_path / "page"
+    folder.mkdir()
+    web = scripts / "web.mjs"
+    web.write_text(web.read_text().replace("30_000", str(POLL)))
+    bundle = [str(scripts / "node_modules" / ".bin" / "esbuild"), "drive_web.mjs", "--bundle", "--format=esm"]
+    subprocess.run([*bundle, f"--outfile={folder / 'shop.js'}", "--log-level=error"], cwd=scripts, check=True)
+    (folder / "index.html").write_text(
+        "<!doctype html><title>Shop</title><link rel=icon href=data:,>"
+        "<script>window.outvoteEdge = new URLSearchParams(location.search).get('edge')</script>"
+        "<script type=module src=shop.js></script>"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as serving:
+        threading.Thread(target=serving.serve_forever).start()
+        yield serving.server_port
+        serving.shutdown()
+
+
+@pytest.fixture
+def ams(start: Start, server: Running, pages: int) -> Running:
+    edge = an_edge(start, server, "ams", "--allow-origin", f"http://127.0.0.1:{pages}")
+    create(server, edge, arms=["red", "green", "blue"])
+    return edge
+
+
+class Visitor:
+    """A window of its own, and what its page was answered."""
+
+    def __init__(self, chromium: Browser, origin: str, edge: Running) -> None:
+        self.window = chromium.new_context()
+        self.window.set_default_timeout(1000 * DEADLINE)
+        self.page: Page = self.window.new_page()
+        self.answers: list[Response] = []
+        self.said: list[str] = []
+        self.page.on("response", self._note)
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.goto(f"{origin}/?edge={edge.url('edge')}")
+        self.page.wait_for_function("window.shop")
+
+    def _note(self, response: Response) -> None:
+        if response.url.endswith(FLAGS) and response.request.method == "POST":
+            self.answers.append(response)
+
+    def statuses(self) -> list[int]:
+        return [each.status for each in self.answers]
+
+    def do(self, code: str, argument: Any = None) -> Any:
+        return self.page.evaluate(code, argument)
+
+    def details(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.do("shop.details()")
+        return found
+
+    def waits_for(self, condition: str) -> None:
+        self.page.wait_for_function(condition)
+
+
+def decisions(edge: Running) -> int:
+    return int(read_metrics(httpx.get(f"{edge.url('edge')}/metrics").text)["outvote_edge_decisions_total"])
+
+
+def test_a_page_of_another_origin_shows_what_it_was_assigned_and_keeps_it_while_it_remains(
+    chromium: Browser, pages: int, server: Running, ams: Running
+) -> None:
+    visitor = Visitor(chromium, f"http://127.0.0.1:{pages}", ams)
+    try:
+        first = visitor.details()
+        assert (first["value"], first["reason"]) == (first["variant"], "SPLIT")
+        assert first["flagMetadata"] == {"exposure": True}
+        assert decisions(ams) == 0, "what was not shown counts nothing"
+        for _ in range(20):  # from the cache of the page
+            assert visitor.details()["variant"] == first["variant"]
+        visitor.page.wait_for_event("response", lambda each: each.url.endswith(FLAGS) and each.status == 304)
+        visitor.page.wait_for_event("response", lambda each: each.url.endswith(FLAGS) and each.status == 304)
+        assert visitor.statuses()[0] == 200
+        assert set(visitor.statuses()[1:]) == {304}
+        assert visitor.answers[-1].request.headers["if-none-match"] == visitor.answers[0].headers["etag"]
+        assert visitor.details()["variant"] == first["variant"]
+        assert decisions(ams) == 0
+        shown = visitor.do("shop.show()")
+        assert shown["variant"] == first["variant"]
+        assert shown["ticket"].isdigit()
+        assert decisions(ams) == 1
+        visitor.do("shown => shop.earned(shown, 1)", shown)
+        visitor.page.reload()  # the packages keep the assignment and its tag in the browser
+        visitor.waits_for("window.shop")
+        assert visitor.details()["variant"] == first["variant"]
+
+        request(f"{server.url('server')}/v1/tasks/shop/kill", method="POST")
+        visitor.waits_for("shop.details().reason === 'DISABLED'")
+        assert visitor.details()["flagMetadata"] == {}
+        assert visitor.do("shop.show()") == {"variant": "red"}  # the first that remains, and not counted
+        request(f"{server.url('server')}/v1/tasks/shop/revive", method="POST")
+        visitor.waits_for("shop.details().reason === 'SPLIT'")
+        assert decisions(ams) == 1
+    finally:
+        visitor.window.close()
+
+
+def test_pages_drive_a_task_to_its_winner_and_an_arm_that_is_out_changes_what_is_shown(
+    chromium: Browser, pages: int, ams: Running
+) -> None:
+    rng = random.Random(3)
+    visitors: list[Visitor] = []
+    try:
+        while "red" not in {each.details()["variant"] for each in visitors}:  # one who is shown what will be out
+            visitors.append(Visitor(chromium, f"http://127.0.0.1:{pages}", ams))
+        unlucky = visitors[-1]
+        url = f"{ams.url('edge')}/v1/tasks/shop"
+
+        def visit() -> None:
+            """Each visitor, and as many who are not in a window: they speak the same to the edge."""
+            for each in visitors:
+                shown = each.do("shop.show()")
+                if "ticket" in shown:
+                    each.do("([shown, reward]) => shop.earned(shown, reward)", [shown, buys(rng, shown["variant"])])
+            for flag in request(f"{ams.url('edge')}{FLAGS}", {})["flags"]:
+                ticket = request(f"{url}/exposed", {"arm": flag["variant"]})["ticket"]
+                reward = {"arm": flag["variant"], "ticket": ticket, "reward": buys(rng, flag["variant"])}
+                request(f"{url}/reward", reward)
+
+        play(ams, visit)
+        assert tasks(ams)["shop"]["winner"] == "green"
+        for each in visitors:
+            each.waits_for("shop.details().reason === 'STATIC' && shop.details().value === 'green'")
+        assert 200 in unlucky.statuses()[1:], "the assignment has changed"
+        assert unlucky.do("shop.show()") == {"variant": "green"}
+    finally:
+        for each in visitors:
+            each.window.close()
+
+
+def test_a_page_of_an_origin_that_is_not_named_gets_nothing(chromium: Browser, pages: int, ams: Running) -> None:
+    visitor = Visitor(chromium, f"http://localhost:{pages}", ams)
+    try:
+        assert visitor.details()["value"] == "none"
+        assert visitor.do("shop.show()") == {"variant": "green"}  # the page goes on with its own default
+        with pytest.raises(Exception, match="Failed to fetch"):
+            visitor.do(f"fetch('{ams.url('edge')}/v1/tasks').then(answer => answer.text())")
+        until(lambda: any("blocked by CORS policy" in each for each in visitor.said), "the browser says why")
+        assert decisions(ams) == 0
+    finally:
+        visitor.window.close()

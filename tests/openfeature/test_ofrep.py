@@ -1,0 +1,371 @@
+"""The OpenFeature Remote Evaluation Protocol, to the letter: what an edge answers, and how it refuses.
+
+In process, without a network; the stock clients have their own tests beside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from network.edge_http import ARMS, ask, client_of, eliminate, host, read_metrics, task, within_deadline
+from network.processes import Running, Start, an_edge, request
+from outvote.network.edge import NO_TICKET, Edge
+from outvote.network.edge_api import make_app
+from outvote.network.edge_bodies import LARGEST_BODY
+from outvote.network.hosted import HostedTask
+from outvote.network.ofrep import FLAGS
+
+from .shop import create
+
+ONE = f"{FLAGS}/shop"
+EXPOSED = "/v1/tasks/shop/exposed"
+MARK = "zebra7531"
+
+
+def flags(answer: httpx.Response) -> dict[str, dict[str, Any]]:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    return {each["key"]: each for each in answer.json()["flags"]}
+
+
+def bulk(edge: Edge, tag: str | None = None) -> httpx.Response:
+    return ask(edge, "POST", FLAGS, json={"context": {}}, headers={} if tag is None else {"If-None-Match": tag})
+
+
+# ---- one flag
+
+
+def test_one_evaluation_is_one_decision(edge: Edge) -> None:
+    hosted = host(edge, task())
+    app = make_app(edge)
+
+    async def scenario() -> None:
+        for ticket, arm in enumerate(ARMS):
+            body = {"context": {"targetingKey": "visitor", "any": [1, {"thing": None}]}}
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://edge") as client:
+                found = (await client.post(ONE, json=body)).json()
+                told = {"key": "shop", "reason": "SPLIT", "variant": arm, "value": arm}
+                assert found == told | {"metadata": {"ticket": str(ticket)}}
+                reward = {"arm": arm, "ticket": found["metadata"]["ticket"], "reward": 1}
+                assert (await client.post("/v1/tasks/shop/reward", json=reward)).status_code == 204
+                figures = read_metrics((await client.get("/metrics")).text)
+                assert figures["outvote_edge_decisions_total"] == ticket + 1
+
+    asyncio.run(scenario())
+    assert hosted.player.snapshot()["pulls"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"context": {}}', b'{"context": {"a": 1}, "more": [2]}'])
+def test_a_context_may_be_anything_or_missing(body: bytes, edge: Edge) -> None:
+    host(edge, task())
+    for path in (ONE, FLAGS):
+        assert ask(edge, "POST", path, content=body).status_code == 200
+
+
+@pytest.mark.parametrize("arms", [["true", "false"], ["false", "true"]])
+def test_a_task_of_true_and_false_is_a_boolean_flag_and_no_other_is(arms: list[str], edge: Edge) -> None:
+    edge._join("on-1", task(name="on", arms=arms).to_json())
+    edge._join("near-1", task(name="near", arms=["true", "false", "maybe"]).to_json())
+    edge._join("large-1", task(name="large", arms=["True", "False"]).to_json())
+    for arm in arms:
+        found = ask(edge, "POST", f"{FLAGS}/on").json()
+        assert (found["variant"], found["value"]) == (arm, arm == "true")
+    for name in ("near", "large"):
+        assert isinstance(ask(edge, "POST", f"{FLAGS}/{name}").json()["value"], str)
+    assert isinstance(flags(bulk(edge))["on"]["value"], bool)
+
+
+def test_reasons_say_whether_the_task_explores_has_ended_or_is_killed(edge: Edge) -> None:
+    hosted = host(edge, task(fallback=ARMS[2]))
+    seen: list[tuple[str, str]] = []
+
+    def look() -> None:
+        one, many = ask(edge, "POST", ONE).json(), flags(bulk(edge))["shop"]
+        assert one["reason"] == many["reason"]
+        assert ("exposure" in many["metadata"]) == (one["reason"] == "SPLIT")
+        if one["reason"] != "SPLIT":
+            assert one["variant"] == many["variant"]
+        seen.append((one["reason"], one["variant"] if one["reason"] != "SPLIT" else ""))
+
+    look()
+    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    look()
+    edge.hear("outvote.live.shop-1.kill.1", b"false")
+    look()
+    eliminate(hosted, 1, 2)
+    look()
+    edge.hear("outvote.live.shop-1.kill.2", b"true")
+    look()
+    edge.hear("outvote.live.shop-1.stop", b"{}")
+    look()
+    assert seen == [
+        ("SPLIT", ""), ("DISABLED", ARMS[2]), ("SPLIT", ""),
+        ("STATIC", ARMS[0]), ("DISABLED", ARMS[2]), ("STATIC", ARMS[0]),
+    ]  # fmt: skip
+
+
+def test_what_was_shown_while_nothing_is_learnt_has_a_ticket_that_counts_nothing(edge: Edge) -> None:
+    hosted = host(edge, task())
+    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    before = hosted.player.snapshot()
+    found = ask(edge, "POST", ONE).json()
+    assert found["metadata"]["ticket"] == str(NO_TICKET)
+    assert ask(edge, "POST", EXPOSED, json={"arm": 1}).json() == {"arm": ARMS[1], "index": 1, "ticket": str(NO_TICKET)}
+    for ticket in (str(NO_TICKET), None):
+        body = {"arm": found["variant"], "ticket": ticket, "reward": 1}
+        assert ask(edge, "POST", "/v1/tasks/shop/reward", json=body).status_code == 204
+    assert hosted.player.snapshot() == before
+
+
+# ---- refusals
+
+DEEP = b'{"context": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
+REFUSALS: dict[str, tuple[str, str, bytes, int, str, str]] = {
+    "half a body": ("POST", ONE, b'{"context": {', 400, "PARSE_ERROR", "must be JSON in UTF-8"),
+    "not UTF-8": ("POST", ONE, b'{"context": {"a": "\xff"}}', 400, "PARSE_ERROR", "must be JSON"),
+    "plain text": ("POST", ONE, b"hello", 400, "PARSE_ERROR", "must be JSON"),
+    "a context that is a list": ("POST", ONE, b'{"context": []}', 400, "INVALID_CONTEXT", "such as"),
+    "a context that is null": ("POST", ONE, b'{"context": null}', 400, "INVALID_CONTEXT", "such as"),
+    "a context that is text": ("POST", ONE, b'{"context": "a"}', 400, "INVALID_CONTEXT", "such as"),
+    "a context of great depth": ("POST", ONE, DEEP, 400, "INVALID_CONTEXT", "such as"),
+    "depth inside a context": ("POST", ONE, DEEP.replace(b": [", b': {"a": [') + b"}", 400, "PARSE_ERROR", "JSON"),
+    "a body that is a list": ("POST", ONE, b"[]", 400, "INVALID_CONTEXT", "such as"),
+    "a body that is null": ("POST", ONE, b"null", 400, "INVALID_CONTEXT", "such as"),
+    "too large": ("POST", ONE, b" " * (LARGEST_BODY + 1), 413, "GENERAL", "at most 65536 bytes"),
+    "an unknown flag": ("POST", f"{FLAGS}/nobody", b"", 404, "FLAG_NOT_FOUND", r"got 'nobody'.*\['shop'\]"),
+    "a flag with odd characters": ("POST", f"{FLAGS}/%C3%BC%20%00%22", b"", 404, "FLAG_NOT_FOUND", "unknown task"),
+    "a very long flag": ("POST", f"{FLAGS}/{'x' * 5000}", b"", 404, "FLAG_NOT_FOUND", "got 'x{64}'"),
+    "a flag that is a path": ("POST", f"{FLAGS}/shop/more", b"", 404, "GENERAL", "nothing is at"),
+    "a flag that hides a path": ("POST", f"{FLAGS}/shop%2Fmore", b"", 404, "GENERAL", "nothing is at"),
+    "no flag": ("POST", f"{FLAGS}/", b"", 404, "GENERAL", "nothing is at"),
+    "another version": ("POST", "/ofrep/v2/evaluate/flags", b"", 404, "GENERAL", "nothing is at"),
+    "what is not offered": ("GET", "/ofrep/v1/configuration", b"", 404, "GENERAL", "nothing is at"),
+    "GET for one": ("GET", ONE, b"", 405, "GENERAL", "allowed is POST"),
+    "PUT for all": ("PUT", FLAGS, b"", 405, "GENERAL", "allowed is POST"),
+    "OPTIONS without an origin": ("OPTIONS", FLAGS, b"", 405, "GENERAL", "allowed is POST"),
+}
+
+
+def test_every_refusal_is_in_the_words_of_the_protocol_and_changes_nothing(edge: Edge) -> None:
+    hosted = host(edge, task())
+    before = hosted.player.snapshot()
+    edge.keep()
+
+    async def scenario() -> None:
+        counted: dict[int, int] = {}
+        async with client_of(edge) as client:
+            for case, (method, path, body, status, code, says) in REFUSALS.items():
+                answer = await client.request(method, path, content=body)
+                assert answer.status_code == status, case
+                assert answer.headers["content-type"] == "application/json"
+                told = answer.json()
+                assert told["errorCode"] == code, case
+                assert re.search(says, told["errorDetails"]), told
+                assert set(told) <= {"errorCode", "errorDetails", "key"}
+                assert (answer.headers.get("allow") == "POST") == (status == 405)
+                counted[status] = counted.get(status, 0) + 1
+                assert hosted.player.snapshot() == before, case
+                assert not hosted.dirty, case
+            assert (await client.post(f"{FLAGS}/nobody")).json()["key"] == "nobody"
+            counted[404] += 1
+            figures = read_metrics((await client.get("/metrics")).text)
+            for status, count in counted.items():
+                assert figures[f'outvote_edge_refused_requests_total{{status="{status}"}}'] == count
+            assert figures["outvote_edge_decisions_total"] == 0
+
+    within_deadline(scenario())
+
+
+def test_a_failure_is_in_the_words_of_the_protocol_too(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    host(edge, task())
+
+    def fail(task: HostedTask) -> None:
+        raise RuntimeError(MARK)
+
+    monkeypatch.setattr(edge, "decide_in", fail)
+    answer = ask(edge, "POST", ONE)
+    assert (answer.status_code, answer.json()["errorCode"]) == (500, "GENERAL")
+    assert MARK not in answer.text
+
+
+# ---- all flags, and what is known of them already
+
+
+def test_what_is_asked_in_bulk_decides_nothing(edge: Edge) -> None:
+    hosted = host(edge, task())
+    edge.keep()
+    before = hosted.player.snapshot()
+    assert {flags(bulk(edge))["shop"]["variant"] for _ in range(200)} == set(ARMS)  # misses one: 3·(2/3)^200 < 1e-34
+    assert hosted.player.snapshot() == before
+    assert not hosted.dirty
+    found = flags(bulk(edge))["shop"]
+    assert found == {
+        "key": "shop", "reason": "SPLIT", "variant": found["variant"], "value": found["variant"],
+        "metadata": {"exposure": True},
+    }  # fmt: skip
+
+
+def test_an_edge_without_tasks_has_no_flags(edge: Edge) -> None:
+    answer = bulk(edge)
+    assert answer.json() == {"flags": []}
+    assert bulk(edge, answer.headers["etag"]).status_code == 304
+
+
+def test_an_assignment_is_kept_while_its_arms_remain(edge: Edge) -> None:
+    hosted = host(edge, task(arms=20))
+    edge._join("web-7", task(name="web", arms=20).to_json())
+    answer = bulk(edge)
+    first, tag = flags(answer), answer.headers["etag"]
+    assert re.fullmatch(r'"[!#-~]+"', tag)  # as RFC 9110 has it
+    for known in (tag, f"W/{tag}"):
+        for _ in range(20):
+            again = bulk(edge, known)
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    mine = hosted.indices[first["shop"]["variant"]]
+    eliminate(hosted, *(arm for arm in range(20) if arm not in (mine, (mine + 1) % 20)))
+    assert bulk(edge, tag).status_code == 304  # what others were shown is out
+    eliminate(hosted, mine)
+    answer = bulk(edge, tag)
+    changed = flags(answer)
+    assert changed["shop"]["variant"] == str((mine + 1) % 20)
+    assert (changed["shop"]["reason"], changed["shop"]["metadata"]) == ("STATIC", {})
+    assert changed["web"] == first["web"]  # that one is kept
+    assert bulk(edge, answer.headers["etag"]).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda edge: edge.hear("outvote.live.shop-1.kill.0", b"true"), id="kill"),
+        pytest.param(lambda edge: edge.hear("outvote.live.shop-1.stop", b"{}"), id="stop"),
+        pytest.param(lambda edge: edge.hear("outvote.live.shop-1.delete", b"{}"), id="delete"),
+        pytest.param(lambda edge: edge._join("web-7", task(name="web").to_json()), id="a new task"),
+    ],
+)
+def test_what_changes_a_flag_changes_its_tag(change: Callable[[Edge], None], edge: Edge) -> None:
+    host(edge, task(arms=["a", "b"]))
+    tags = {answer.headers["etag"] for answer in (bulk(edge) for _ in range(60))}
+    assert len(tags) == 2  # one for each arm; misses one with 2^-59
+    change(edge)
+    for tag in tags:
+        assert bulk(edge, tag).status_code == 200
+
+
+def test_a_finished_task_that_is_killed_says_so_also_where_its_fallback_has_won(edge: Edge) -> None:
+    eliminate(host(edge, task(fallback=ARMS[0])), 1, 2)
+    tag = bulk(edge).headers["etag"]
+    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    assert flags(bulk(edge, tag))["shop"]["reason"] == "DISABLED"
+
+
+def test_a_task_created_anew_under_its_name_has_an_assignment_of_its_own(edge: Edge) -> None:
+    host(edge, task(arms=["a", "b"]))
+    tag = bulk(edge).headers["etag"]
+    edge.hear("outvote.live.shop-1.delete", b"{}")
+    edge._join("shop-2", task(arms=["c", "d"]).to_json())
+    assert flags(bulk(edge, tag))["shop"]["variant"] in ("c", "d")
+
+
+def test_a_tag_that_means_nothing_is_as_good_as_none(edge: Edge) -> None:
+    host(edge, task())
+    tag = bulk(edge).headers["etag"]
+    start, states, _ = tag.strip('"').split("-")
+    for known in (
+        "", "*", '"', "W/", '""', "--", '"--"', f"{tag}, {tag}", tag.upper() + "x", "x" * 20_000, "-" * 20_000,
+        f'"{start}-{states}-9"', f'"{start}-{states}--1"', f'"{start}-{states}-{"9" * 5000}"', f'"{start}-{states}-๐"',
+        f'"{start}-{states}-1.2"', f'"{start}-{states}-"', f'"{start}-{states}-0x1"', f'"{start}-I-0"', f'"{start}--0"',
+    ):  # fmt: skip
+        answer = ask(edge, "POST", FLAGS, headers=[(b"if-none-match", known.encode())])
+        assert flags(answer)["shop"]["variant"] in ARMS, known
+        assert re.fullmatch(r'"[0-9a-f]{16}-P-[012]"', answer.headers["etag"])
+
+
+# ---- exposures
+
+
+def test_an_exposure_is_a_decision_of_its_arm(edge: Edge) -> None:
+    hosted = host(edge, task("tally"))
+    for arm in (2, 2, "green", 0, 1):
+        shown = ask(edge, "POST", EXPOSED, json={"arm": arm}).json()
+        assert ARMS[shown["index"]] == shown["arm"] == (arm if isinstance(arm, str) else ARMS[arm])
+        reward = {"arm": shown["arm"], "ticket": shown["ticket"], "reward": 1}
+        assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 204
+        assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 409
+    assert sum(row[5] for row in hosted.player.snapshot()["batches"]) == 5
+
+
+def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
+    hosted = host(edge, task())
+    eliminate(hosted, 1)
+    before = hosted.player.snapshot()
+    assert ask(edge, "POST", EXPOSED, json={"arm": 1}).json()["ticket"] == str(NO_TICKET)
+    assert hosted.player.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        (EXPOSED, b"", 400),
+        (EXPOSED, b"{", 400),
+        (EXPOSED, b"{}", 422),
+        (EXPOSED, b'{"arm": null}', 422),
+        (EXPOSED, b'{"arm": true}', 422),
+        (EXPOSED, b'{"arm": "green", "user": 1}', 422),
+        (EXPOSED, b'{"arm": "nobody"}', 404),
+        (EXPOSED, b'{"arm": 3}', 404),
+        (EXPOSED, b'{"arm": -1}', 404),
+        (EXPOSED, b" " * (LARGEST_BODY + 1), 413),
+        ("/v1/tasks/nobody/exposed", b'{"arm": 0}', 404),
+        ("/v1/tasks/a.b/exposed", b'{"arm": 0}', 422),
+    ],
+)
+def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: int, edge: Edge) -> None:
+    hosted = host(edge, task())
+    before = hosted.player.snapshot()
+    answer = ask(edge, "POST", path, content=body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert hosted.player.snapshot() == before
+    assert ask(edge, "GET", EXPOSED).headers["allow"] == "POST"
+
+
+# ---- nothing of a context is kept
+
+
+def test_nothing_of_a_context_is_stored_logged_or_measured(start: Start, server: Running, tmp_path: Path) -> None:
+    edge = an_edge(start, server, "ams", "--log", "json", "--log-level", "debug")
+    create(server, edge)
+    url = edge.url("edge")
+    context = {"targetingKey": MARK, "email": f"{MARK}@shop.example", MARK: [MARK, {MARK: MARK}]}
+    with httpx.Client(base_url=url, headers={"User-Agent": MARK, "Cookie": MARK}, trust_env=False) as client:
+        for _ in range(9):
+            one = client.post(ONE, json={"context": context}).json()
+            reward = {"arm": one["variant"], "ticket": one["metadata"]["ticket"], "reward": 1}
+            assert client.post("/v1/tasks/shop/reward", json=reward).status_code == 204
+            many = client.post(FLAGS, json={"context": context})
+            assert client.post(EXPOSED, json={"arm": many.json()["flags"][0]["variant"]}).status_code == 200
+            assert client.post(FLAGS, headers={"If-None-Match": MARK}, json={"context": context}).status_code == 200
+        for body in (MARK, json.dumps({"context": MARK})):
+            assert client.post(ONE, content=body).status_code == 400
+        assert client.post(f"{FLAGS}/{MARK}", json={"context": context}).status_code == 404
+        said = client.get("/metrics").text + client.get("/v1/tasks").text
+    shown = json.dumps(request(f"{server.url('server')}/v1/tasks/shop"))
+    code, out, err = edge.end(signal.SIGTERM)
+    assert code == 0
+    assert '"event": "stopped"' in err or '"event":"stopped"' in err  # the log works
+    for text in (said, shown, out, err):
+        assert MARK not in text
+    server.end(signal.SIGTERM)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"outvote-edge-ams.db"} <= {path.name for path in files}
+    for path in files:
+        assert MARK.encode() not in path.read_bytes(), path

@@ -1,0 +1,281 @@
+"""`outvote.openfeature` with a real edge: the stock SDK evaluates, `track` rewards, and a decision is rewarded once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import runpy
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from openfeature import api
+from openfeature.client import OpenFeatureClient
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.exception import ErrorCode, ProviderNotReadyError
+from openfeature.flag_evaluation import Reason
+from openfeature.track import TrackingEventDetails
+
+from network.edge_http import read_metrics
+from network.processes import Running, Start, an_edge, request, until
+from network.test_client import answering, response
+from outvote.client import AsyncClient, Client, EdgeError
+from outvote.openfeature import OutvoteProvider
+
+from .shop import HERE, SWITCH, buys, create, play, provided, tasks
+
+WHOLE = {"floor": 100}
+"""A tally of 100: no message is completed, and every reward that was taken waits in its tally."""
+ANN, BOB = EvaluationContext("ann"), EvaluationContext("bob")
+
+
+@pytest.fixture
+def ams(start: Start, server: Running) -> Running:
+    return an_edge(start, server, "ams")
+
+
+@pytest.fixture
+def flags(ams: Running) -> Iterator[OpenFeatureClient]:
+    with provided(OutvoteProvider(ams.url("edge"), timeout=20)) as client:
+        yield client
+
+
+def counts(edge: Running) -> tuple[int, int]:
+    """Decisions and rewards."""
+    found = read_metrics(httpx.get(f"{edge.url('edge')}/metrics").text)
+    return int(found["outvote_edge_decisions_total"]), int(found["outvote_edge_rewards_total"])
+
+
+def test_a_task_is_driven_to_its_winner_by_the_code_of_the_documents(
+    server: Running, ams: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(server, ams)
+    monkeypatch.setenv("OUTVOTE_EDGE", ams.url("edge"))
+    shop, rng = runpy.run_path(str(HERE / "our_shop.py")), random.Random(2)
+    try:
+
+        def visit() -> None:
+            visitor = f"visitor {rng.randrange(1000)}"
+            shop["earned"](visitor, buys(rng, shop["button"](visitor)))
+
+        play(ams, visit)
+        assert tasks(ams)["shop"]["winner"] == "green"
+        after = shop["flags"].get_string_details("shop", "none")
+        assert (after.value, after.variant, after.reason) == ("green", "green", Reason.STATIC)
+    finally:
+        api.clear_providers()
+
+
+def test_strings_and_booleans_come_with_variant_reason_and_ticket(
+    server: Running, ams: Running, flags: OpenFeatureClient
+) -> None:
+    create(server, ams)
+    create(server, ams, **SWITCH)
+    shown = flags.get_string_details("shop", "none", ANN)
+    assert (shown.variant, shown.reason, shown.error_code) == (shown.value, Reason.SPLIT, None)
+    assert str(shown.flag_metadata["ticket"]).isdigit()
+    on = flags.get_boolean_details("switch", False, ANN)
+    assert on.value is (on.variant == "true")
+    request(f"{server.url('server')}/v1/tasks/shop/kill", method="POST")
+    request(f"{server.url('server')}/v1/tasks/switch/stop", method="POST")
+    until(lambda: flags.get_string_details("shop", "none").reason == Reason.DISABLED, "the edge has heard of the kill")
+    until(lambda: flags.get_boolean_details("switch", False).reason == Reason.STATIC, "and of the stop")
+
+    async def later() -> None:
+        assert (await flags.get_string_details_async("shop", "none")).reason == Reason.DISABLED
+        assert (await flags.get_boolean_details_async("switch", False)).reason == Reason.STATIC
+        assert (await flags.get_object_details_async("shop", {})).error_code == ErrorCode.TYPE_MISMATCH
+
+    asyncio.run(later())
+
+
+def test_both_clients_evaluate_and_reward(server: Running, ams: Running) -> None:
+    create(server, ams, **WHOLE)
+    with Client(ams.url("edge"), timeout=20) as client:
+        found = client.evaluate("shop")
+        assert (found.value, found.reason) == (found.decision.arm, "SPLIT")
+        assert client.reward(found.decision, 1)
+        for name in ("nobody", "shop/x", "../shop", ""):
+            with pytest.raises(EdgeError, match=r"the edge answered 404: (unknown task|nothing is at)"):
+                client.evaluate(name)
+
+    async def later() -> None:
+        async with AsyncClient(ams.url("edge"), timeout=20) as client:
+            assert await client.reward((await client.evaluate("shop")).decision, 1)
+
+    asyncio.run(later())
+    assert counts(ams) == (2, 2)
+
+
+def test_what_cannot_be_evaluated_is_the_default_with_its_reason(
+    server: Running, ams: Running, flags: OpenFeatureClient
+) -> None:
+    create(server, ams)
+    unknown = flags.get_string_details("nobody", "mine")
+    assert (unknown.value, unknown.reason, unknown.error_code) == ("mine", Reason.ERROR, ErrorCode.FLAG_NOT_FOUND)
+    for mismatch in (
+        flags.get_integer_details("shop", 3),
+        flags.get_float_details("shop", 0.5),
+        flags.get_object_details("shop", {}),
+    ):
+        assert (mismatch.reason, mismatch.error_code) == (Reason.ERROR, ErrorCode.TYPE_MISMATCH)
+    assert counts(ams)[0] == 0  # none of these asked for a decision
+    assert flags.get_boolean_details("shop", True).error_code == ErrorCode.TYPE_MISMATCH
+    flags.track("shop")
+    assert counts(ams)[1] == 0  # nor does what was not shown have a reward
+    ams.end(signal.SIGTERM)
+    away = flags.get_string_details("shop", "mine")
+    assert (away.value, away.reason, away.error_code) == ("mine", Reason.ERROR, ErrorCode.PROVIDER_NOT_READY)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (response("200 OK", b"<html>"), ErrorCode.PARSE_ERROR),
+        (response("200 OK", b'{"value": 3, "reason": "SPLIT", "variant": "3", "metadata": {}}'), ErrorCode.PARSE_ERROR),
+        (response("200 OK", b'{"value": 3, "reason": "SPLIT", "variant": "3", "metadata": {"ticket": "1"}}'),
+         ErrorCode.PARSE_ERROR),
+        (response("500 Failed", b'{"errorDetails": "as it is"}'), ErrorCode.GENERAL),
+        (response("413 Large", b"[]"), ErrorCode.GENERAL),
+        (b"", ErrorCode.PROVIDER_NOT_READY),
+    ],
+)  # fmt: skip
+def test_what_is_no_edge_is_the_default(answer: bytes, code: ErrorCode) -> None:
+    with answering(lambda: answer) as (url, _), provided(OutvoteProvider(url)) as flags:
+        found = flags.get_string_details("shop", "mine")
+        assert (found.value, found.error_code) == ("mine", code)
+
+
+def test_a_decision_is_rewarded_once_and_by_who_was_shown_it(
+    server: Running, ams: Running, flags: OpenFeatureClient
+) -> None:
+    create(server, ams, **WHOLE)
+    flags.track("shop", ANN)  # nothing was shown yet
+    flags.get_string_value("shop", "none", ANN)
+    flags.get_string_value("shop", "none", BOB)
+    flags.get_string_value("shop", "none")
+    flags.track("shop", EvaluationContext("carl"))
+    flags.track("page viewed", ANN)  # an event of another name
+    assert counts(ams) == (3, 0)
+    for value in (1.5, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="a number from 0 to 1"):
+            flags.track("shop", ANN, TrackingEventDetails(value))
+    for _ in range(3):
+        flags.track("shop", ANN, TrackingEventDetails(0.0))
+        flags.track("shop", BOB)
+        flags.track("shop")
+    assert counts(ams) == (3, 3)
+
+
+def test_a_reward_is_that_of_the_last_decision(server: Running, ams: Running, flags: OpenFeatureClient) -> None:
+    create(server, ams, **WHOLE)
+    for _ in range(5):
+        flags.get_string_value("shop", "none", ANN)
+    for _ in range(5):
+        flags.track("shop", ANN)
+    assert counts(ams) == (5, 1)
+
+
+def test_what_was_shown_without_an_edge_does_not_reward_an_earlier_decision(
+    server: Running, start: Start, ams: Running
+) -> None:
+    create(server, ams, **WHOLE)
+    with provided(OutvoteProvider(ams.url("edge"), timeout=0.5)) as flags:
+        flags.get_string_value("shop", "none", ANN)
+        ams.end(signal.SIGTERM)
+        assert flags.get_string_value("shop", "mine", ANN) == "mine"
+        again = an_edge(start, server, "ams", "--port", ams.port("edge"))
+        flags.track("shop", ANN)
+        assert counts(again) == (0, 0)
+
+
+def test_a_reward_that_found_no_edge_may_be_tracked_again(server: Running, start: Start, ams: Running) -> None:
+    create(server, ams, **WHOLE)
+    with provided(OutvoteProvider(ams.url("edge"), timeout=0.5)) as flags:
+        flags.get_string_value("shop", "none", ANN)
+        ams.end(signal.SIGTERM)
+        flags.track("shop", ANN)  # no error to the application
+        again = an_edge(start, server, "ams", "--port", ams.port("edge"))
+        flags.track("shop", ANN)
+        flags.track("shop", ANN)
+        assert counts(again) == (0, 1)
+
+
+def test_what_may_have_been_received_is_not_sent_again() -> None:
+    evaluated = b'{"value": "red", "variant": "red", "reason": "SPLIT", "metadata": {"ticket": "7"}}'
+    answers = [response("200 OK", evaluated), b""]
+    with answering(lambda: answers.pop(0)) as (url, requests), provided(OutvoteProvider(url)) as flags:
+        assert flags.get_string_value("shop", "none", ANN) == "red"
+        flags.track("shop", ANN)
+        flags.track("shop", ANN)
+    assert len(requests) == 2
+    assert not any(b"ann" in each for each in requests), "a targeting key left the process"
+
+
+def test_memory_is_bounded_and_the_oldest_is_forgotten(server: Running, ams: Running) -> None:
+    create(server, ams, **WHOLE)
+    provider = OutvoteProvider(ams.url("edge"), timeout=20, most_decisions=3)
+    with provided(provider) as flags:
+        for visitor in range(5):
+            flags.get_string_value("shop", "none", EvaluationContext(str(visitor)))
+        for visitor in range(5):
+            flags.track("shop", EvaluationContext(str(visitor)))
+    assert counts(ams) == (5, 3)
+    with pytest.raises(ValueError, match="at least one decision"):
+        OutvoteProvider(most_decisions=0)
+    with pytest.raises(ValueError, match="must be an address like"):
+        OutvoteProvider("127.0.0.1:8700")
+
+
+def test_threads_share_a_provider(server: Running, ams: Running, flags: OpenFeatureClient) -> None:
+    create(server, ams, **WHOLE)
+    together = threading.Barrier(8)
+
+    def visit(visitor: int) -> None:
+        for event in range(10):
+            flags.get_string_value("shop", "none", EvaluationContext(str(visitor)))
+            flags.track("shop", EvaluationContext(str(visitor)), TrackingEventDetails(event % 2))
+        flags.get_string_value("shop", "none", ANN)
+        together.wait()
+        flags.track("shop", ANN)  # of one decision, by all of them
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(visit, range(8)))
+    assert counts(ams) == (88, 81)
+
+
+def test_it_is_shut_down_and_started_again_and_says_nothing(
+    server: Running, ams: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    create(server, ams, **WHOLE)
+    provider = OutvoteProvider(ams.url("edge"), timeout=20)
+    assert provider.get_metadata().name == "outvote"
+    with provided(provider) as flags:
+        flags.get_string_value("shop", "none", EvaluationContext("zebra7531"))
+    with pytest.raises(ProviderNotReadyError, match="was shut down"):
+        provider.resolve_string_details("shop", "none")
+    provider.shutdown()  # again
+    with provided(provider) as flags:
+        flags.track("shop", EvaluationContext("zebra7531"))  # it was forgotten
+        flags.get_string_value("shop", "none", EvaluationContext("zebra7531"))
+        flags.track("shop", EvaluationContext("zebra7531"))
+    assert counts(ams) == (2, 1)
+    assert "zebra7531" not in caplog.text
+    assert not [record for record in caplog.records if record.name.startswith("outvote")]
+
+
+def test_an_application_starts_before_its_edge(server: Running, start: Start) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+    with provided(OutvoteProvider(f"http://127.0.0.1:{port}")) as flags:
+        assert flags.get_string_value("shop", "mine") == "mine"
+        edge = an_edge(start, server, "ams", "--port", str(port))
+        create(server, edge)
+        assert flags.get_string_value("shop", "mine") in ("red", "green")
