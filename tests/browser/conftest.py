@@ -1,4 +1,7 @@
-"""One browser and one fleet for all tests of a process, and windows that are watched for each test."""
+"""One fleet for all tests of a process, a browser for each file, and windows that are watched for each test.
+
+Playwright keeps an event loop running for as long as its browser is there: tests of other folders need their own.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from browser.gallery import Gallery
 from browser.windows import ARGUMENTS, CHROMIUM, MISSING, PATIENCE, Windows
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip(MISSING)
@@ -31,8 +34,10 @@ def look(chromium: Browser) -> Iterator[Windows]:
 
 
 @pytest.fixture(scope="session")
-def fleet(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """For tests that leave each other alone."""
+    if CHROMIUM is None:
+        pytest.skip(MISSING)
     running = Fleet(tmp_path_factory.mktemp("fleet"))
     yield running
     running.close()

@@ -20,7 +20,7 @@ from outvote.core import protocols
 from outvote.core.errors import InvalidReward, InvalidTask, UnknownArm
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
-from outvote.network.edge import Edge, UnknownTask
+from outvote.network.edge import NO_TICKET, Edge, UnknownTask
 from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
 from outvote.network.follower import LogReplaced
@@ -344,7 +344,7 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
         assert len(edge.tasks["shop"].windows) == 1
         before = edge.tasks["shop"].player.snapshot()
         edge.hear("outvote.live.shop-1.stop", b"{}")
-        assert {edge.decide("shop") for _ in range(5)} == {(2, 0)}
+        assert {edge.decide("shop") for _ in range(5)} == {(2, NO_TICKET)}
         arm, ticket = decided[0]
         edge.reward("shop", arm, 1.0, ticket)  # it came late, and is no error
         with pytest.raises(InvalidReward):

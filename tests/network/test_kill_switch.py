@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import urllib.error
@@ -11,12 +12,14 @@ from typing import Any
 import pytest
 
 from network.edge_http import ARMS, ask, eliminate, host, task
-from network.processes import Running, Start, an_edge, gone, request, sent_all, until
+from network.processes import Running, Start, an_edge, comes, gone, request, sent_all, until
 from outvote.cli.main import main
 from outvote.core.errors import MalformedMessage
-from outvote.network.edge import NO_TICKET, Edge
+from outvote.network.edge import CATCH_UP_EVERY, NO_TICKET, Edge
 from outvote.network.edge_store import EdgeStore
+from outvote.network.engine import Engine
 from outvote.network.fold import Fold
+from outvote.network.link import Link
 from outvote.network.ofrep import FLAGS
 from outvote.network.records import DownSubject, parse, read_switch, switch_record, task_record
 
@@ -162,6 +165,31 @@ def test_commands_kill_and_revive_and_the_log_of_the_server_tells(
     assert [(each["event"], each["level"], each["task"]) for each in switched] == [
         ("task_killed", "warning", "shop"), ("task_revived", "warning", "shop"),
     ]  # fmt: skip
+
+
+def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: Engine, edge: Edge) -> None:
+    """The record was stored just before the edge listened, and the server that answers reads it just after."""
+    host(edge, task())
+    asked: list[dict[str, Any]] = []
+
+    def reply(name: str, question: dict[str, Any]) -> dict[str, Any]:
+        asked.append(question)
+        known = {"stopped": False, "highest": -1, "count": 0}
+        switched = {"killed": True, "switches": 1} if len(asked) > 1 else {}
+        return {"read": 1, "tasks": {"shop-1": known | switched}, "deleted": [], "more": False}
+
+    async def run() -> None:
+        async with await Link.connect(engine.url, name="server") as link:
+            await link.ensure_stream()
+            await link.answer(reply)
+            await edge.start(engine.url)
+            try:
+                await comes(lambda: edge.tasks["shop"].killed, "it has asked again", within=CATCH_UP_EVERY / 2)
+            finally:
+                await edge.stop()
+        assert len(asked) == 2
+
+    asyncio.run(run())
 
 
 # ---- one edge, one fold

@@ -30,6 +30,8 @@ TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
 CATCH_UP_EVERY = 30.0
 """Seconds after which an edge asks again what it may have missed; also its sign of life."""
+CATCH_UP_AGAIN = 2.0
+"""The same once it has connected: what was stored just before it listened a server may read just after it answered."""
 NO_TICKET = MOST - 1
 """What a decision carries from whose reward nothing is learnt: of a task that was stopped or killed, or of an arm that
 is out."""
@@ -289,11 +291,14 @@ class Edge:
         await self.connect(url)
         assert self.link is not None
         loop = asyncio.get_running_loop()
-        due = 0.0
+        due, connected_anew = 0.0, True
         while True:
+            connected_anew = connected_anew or self.link.reconnected.is_set()
             if self.missed.is_set() or self.link.reconnected.is_set() or loop.time() >= due:
                 self.link.reconnected.clear()
-                due = loop.time() + (CATCH_UP_EVERY if await self.catch_up() else TICK)
+                answered = await self.catch_up()
+                due = loop.time() + (TICK if not answered else CATCH_UP_AGAIN if connected_anew else CATCH_UP_EVERY)
+                connected_anew = connected_anew and not answered
             await self.send()
             _ = self.link.wire_bytes  # looked at while the connection is there: it goes with it
             await asyncio.sleep(TICK * (0.5 + random.random()))
