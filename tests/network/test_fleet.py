@@ -356,7 +356,7 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
         assert edge.tasks["shop"].player.snapshot() == before
         assert not store.messages("shop-1")
         again = Edge("ams", store, clock=lambda: now[0])
-        assert again.decide("shop") == (2, 0)
+        assert again.decide("shop") == (2, NO_TICKET)
 
 
 def test_an_edge_does_not_host_a_task_of_others(engine: Engine, tmp_path: Path) -> None:
