@@ -51,7 +51,7 @@ site: $(VENV)/.dev ## the documents as a site in out/site, to be read without th
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir $(OUT)/site
 	@echo "$(OUT)/site/index.html"
 
-screenshots: $(VENV)/.dev ## take the pictures of the dashboard anew (needs Debian's package chromium)
+screenshots: $(VENV)/.dev ## take the pictures of the dashboard anew (needs Debian's package chromium-headless-shell)
 	$(BIN)/python docs/screenshots.py
 	$(BIN)/python docs/moving_picture.py
 

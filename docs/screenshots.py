@@ -23,7 +23,7 @@ from outvote.demo.fleet import Fleet
 from outvote.demo.users import Browser
 
 SITES = ("amsterdam", "bogota", "chennai", "dakar", "edinburgh", "fukuoka", "geneva", "hanoi")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium") or "chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 LAPTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 LOOKS = {"dark": (LAPTOP, "dark"), "phone": (PHONE, "light"), "light": (LAPTOP, "light")}

@@ -11,13 +11,14 @@ if command -v apt-get >/dev/null; then
   fi
 fi
 
-has_chromium() { have chromium || have chromium-browser || have google-chrome; }
+has_chromium() { have chromium-headless-shell || have chromium || have chromium-browser || have google-chrome; }
 
 if ! has_chromium || ! have promtool; then
   [ ${#apt[@]} -gt 0 ] && "${apt[@]}" update -qq >/dev/null 2>&1
   if ! has_chromium && [ ${#apt[@]} -gt 0 ]; then
-    echo "Installing Debian's package chromium for the tests of the dashboard (once)…"
-    "${apt[@]}" install -y -qq --no-install-recommends chromium >/dev/null 2>&1
+    echo "Installing Debian's package chromium-headless-shell for the tests of the dashboard (once)…"
+    "${apt[@]}" install -y -qq --no-install-recommends chromium-headless-shell >/dev/null 2>&1 ||
+      "${apt[@]}" install -y -qq --no-install-recommends chromium >/dev/null 2>&1
   fi
   if ! have promtool && command -v apt-get >/dev/null && command -v dpkg >/dev/null; then
     # Unpacked, not installed: the package would start a daemon, and only one program of it is needed.
@@ -29,7 +30,7 @@ if ! has_chromium || ! have promtool; then
 fi
 
 missing=()
-has_chromium || missing+=("a Chromium (Debian's package chromium)")
+has_chromium || missing+=("a Chromium (Debian's package chromium-headless-shell)")
 have promtool || missing+=("promtool (in Debian's package prometheus)")
 if [ ${#missing[@]} -gt 0 ]; then
   printf -v list '%s and ' "${missing[@]}"

@@ -22,7 +22,8 @@ from playwright.async_api import Browser, async_playwright
 
 from outvote.network.link import Link
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 ASK_EVERY = 0.25
 """Seconds between two questions to the API while pages are watched."""
@@ -33,7 +34,7 @@ LAST_LOOK = 3.0
 def measure(*, quick: bool) -> dict[str, Any] | None:
     """None where there is no Chromium."""
     if CHROMIUM is None:
-        say("dashboard: not measured, as there is no Chromium: install Debian's package chromium")
+        say("dashboard: not measured, as there is no Chromium: install Debian's package chromium-headless-shell")
         return None
     with (
         tempfile.TemporaryDirectory(prefix="outvote-bench-") as folder,

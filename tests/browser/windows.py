@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebError, expect
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-MISSING = "no Chromium: install Debian's package chromium"
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+MISSING = "no Chromium: install Debian's package chromium-headless-shell"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -124,7 +125,7 @@ def lives(page: Page, says: str = "live") -> None:
 
 
 def settled(page: Page) -> None:
-    """All that a page brings later is there: its figures, and what the planner says."""
+    """All that a page brings later is there: its figures, and a plan that was asked for; forecasts may be at work."""
     for chart in page.locator("[data-chart]").all():
         expect(chart.locator(".main-svg").first).to_be_visible()
-    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+    expect(page.locator("#plan[aria-busy=true]")).to_have_count(0)
