@@ -26,7 +26,7 @@ class Gallery:
             "running": self._running(),
             "finished": self._finished(),
             "dme": self._votes("dme", active_players=3),
-            "edme": self._votes("edme", instances=[1, 3]),
+            "edme": self._votes("edme", instances=[2.5, 3]),
             "held": self._held(),
             "private": self._private(),
             "stopped": self._stopped(),
