@@ -17,6 +17,10 @@ export function morph(from, to, { children = false } = {}) {
       from.insertBefore(document.adoptNode(wanted), next);
       continue;
     }
+    if (next && found === next.nextSibling && key(next)) {
+      from.append(next); // it went elsewhere: moving it, not all that come after it
+      next = found;
+    }
     if (found === next) next = next.nextSibling;
     else from.insertBefore(found, next);
     if (found.nodeType === 1) morph(found, wanted);
