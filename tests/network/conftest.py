@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from network.processes import Running, Start
+from network.processes import Running, Start, commands
 from outvote.network.edge import Edge
 from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
@@ -18,15 +18,8 @@ from outvote.network.engine import Engine
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts commands in one folder, and leaves none of them behind."""
-    started: list[Running] = []
-
-    def begin(*arguments: str) -> Running:
-        started.append(Running(tmp_path, *arguments))
-        return started[-1]
-
-    yield begin
-    for each in started:
-        each.kill()
+    with commands(tmp_path) as begin:
+        yield begin
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -78,6 +79,22 @@ def complaints(err: str) -> list[str]:
 
 Start: TypeAlias = Callable[..., Running]
 """Starts a command and sees to its end: the fixture `start`."""
+
+
+@contextmanager
+def commands(folder: Path) -> Iterator[Start]:
+    """What starts commands in one folder; none of them is left behind."""
+    started: list[Running] = []
+
+    def begin(*arguments: str) -> Running:
+        started.append(Running(folder, *arguments))
+        return started[-1]
+
+    try:
+        yield begin
+    finally:
+        for each in started:
+            each.kill()
 
 
 def an_edge(start: Start, server: Running, name: str, *options: str) -> Running:

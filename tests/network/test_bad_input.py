@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from network.processes import DEADLINE, Running, an_edge, request, until
+from network.processes import DEADLINE, Running, an_edge, commands, request, until
 
 TASK = {"name": "shop", "arms": ["red", "green"], "players": ["ams"], "epsilon": 0, "delta": 0.05, "protocol": "tally"}
 REWARD = "/v1/tasks/shop/reward"
@@ -35,22 +35,12 @@ class Fleet(NamedTuple):
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One for all cases: none of them changes anything."""
-    folder = tmp_path_factory.mktemp("fleet")
-    started: list[Running] = []
-
-    def start(*arguments: str) -> Running:
-        started.append(Running(folder, *arguments))
-        return started[-1]
-
-    try:
+    with commands(tmp_path_factory.mktemp("fleet")) as start:
         server = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
         edge = an_edge(start, server, "ams")
         request(server.url("server") + "/v1/tasks", TASK)
         until(lambda: bool(request(f"{edge.url('edge')}/v1/tasks")["tasks"]))
         yield Fleet(server, edge, request(f"{edge.url('edge')}/v1/tasks/shop/decide", method="POST"))
-    finally:
-        for each in started:
-            each.kill()
 
 
 def reward(**fields: Any) -> dict[str, Any]:

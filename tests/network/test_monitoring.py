@@ -21,7 +21,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from network.processes import Running, an_edge, request, sent_all, until
+from network.processes import an_edge, commands, request, sent_all, until
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "deploy" / "monitoring"
@@ -47,14 +47,7 @@ def promtool(*arguments: str | Path, given: str | None = None) -> subprocess.Com
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """`/metrics` of a server with an engine, of one with a budget and of an edge: after events and an elimination."""
-    folder = tmp_path_factory.mktemp("fleet")
-    started: list[Running] = []
-
-    def start(*arguments: str) -> Running:
-        started.append(Running(folder, *arguments))
-        return started[-1]
-
-    try:
+    with commands(tmp_path_factory.mktemp("fleet")) as start:
         server = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
         second = start("server", "--nats", server.url("nats"), "--port", "0", "--bit-budget", "1000000")
         edge = an_edge(start, server, "ams")
@@ -84,9 +77,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             request(f"{here}/no/decide", method="POST")
         at = {"server": server.url("server"), "second": second.url("server"), "edge": edge.url("edge")}
         yield {name: httpx.get(f"{url}/metrics", trust_env=False).text for name, url in at.items()}
-    finally:
-        for each in reversed(started):
-            each.kill()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from outvote.core.confidence import jeffreys_interval, noisy_interval
+from outvote.core.confidence import JeffreysOutbid, interval, outbid
 from outvote.core.noisy_outbid import GRID
 
 from . import laws
@@ -19,22 +19,22 @@ LIMIT = math.log(40.0)
 
 
 def test_nothing_is_known_before_the_first_event() -> None:
-    assert jeffreys_interval(0, 0, LIMIT) == (0.0, 1.0)
-    assert noisy_interval([(3, [0, 0, 0, 0])], 1.0, LIMIT) == (0.0, 1.0)
-    assert noisy_interval([], 1.0, LIMIT) == (0.0, 1.0)
+    assert interval(JeffreysOutbid(0, 0), LIMIT) == (0.0, 1.0)
+    assert interval(outbid([(3, [0, 0, 0, 0])], 1.0), LIMIT) == (0.0, 1.0)
+    assert interval(outbid([], 1.0), LIMIT) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("limit", [0.5, LIMIT, 10.0])
 def test_small_intervals_by_hand(limit: float) -> None:
     x = math.exp(-limit)
     # m(0 of 1) = B(½, 3/2)/π = ½: 1 − μ ≥ ½·e^−limit
-    assert jeffreys_interval(0, 1, limit) == pytest.approx((0.0, 1 - x / 2))
-    assert jeffreys_interval(1, 1, limit) == pytest.approx((x / 2, 1.0))
+    assert interval(JeffreysOutbid(0, 1), limit) == pytest.approx((0.0, 1 - x / 2))
+    assert interval(JeffreysOutbid(1, 1), limit) == pytest.approx((x / 2, 1.0))
     # m(0 of 2) = ½·¾ = 3/8: (1 − μ)² ≥ 3/8·e^−limit
-    assert jeffreys_interval(0, 2, limit) == pytest.approx((0.0, 1 - math.sqrt(3 / 8 * x)))
+    assert interval(JeffreysOutbid(0, 2), limit) == pytest.approx((0.0, 1 - math.sqrt(3 / 8 * x)))
     # m(1 of 2, in one order) = B(3/2, 3/2)/π = 1/8: μ(1 − μ) ≥ 1/8·e^−limit
     half = math.sqrt(1 - x / 2) / 2
-    assert jeffreys_interval(1, 2, limit) == pytest.approx((0.5 - half, 0.5 + half))
+    assert interval(JeffreysOutbid(1, 2), limit) == pytest.approx((0.5 - half, 0.5 + half))
 
 
 def kl(p: float, q: float) -> float:
@@ -48,7 +48,7 @@ def test_an_interval_holds_the_means_of_its_inequality(successes: int, trials: i
     mixture = math.lgamma(successes + 0.5) + math.lgamma(trials - successes + 0.5) - math.lgamma(trials + 1)
     best = sum(n * math.log(n / trials) for n in (successes, trials - successes) if n)
     allowed = LIMIT + best - (mixture - math.log(math.pi))
-    low, high = jeffreys_interval(successes, trials, LIMIT)
+    low, high = interval(JeffreysOutbid(successes, trials), LIMIT)
     assert low <= share <= high
     for end, edge in ((low, 0.0), (high, 1.0)):
         if end != edge:
@@ -59,21 +59,21 @@ def test_an_interval_holds_the_means_of_its_inequality(successes: int, trials: i
 
 
 def test_intervals_move_with_the_successes_and_widen_with_the_limit() -> None:
-    intervals = [jeffreys_interval(successes, 50, LIMIT) for successes in range(51)]
+    intervals = [interval(JeffreysOutbid(successes, 50), LIMIT) for successes in range(51)]
     assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(intervals))
     assert all(a[0] < b[0] or a[1] < b[1] for a, b in pairwise(intervals))
-    wider = [jeffreys_interval(successes, 50, LIMIT + 1) for successes in range(51)]
+    wider = [interval(JeffreysOutbid(successes, 50), LIMIT + 1) for successes in range(51)]
     assert all(w[0] <= i[0] and i[1] <= w[1] and w != i for w, i in zip(wider, intervals, strict=True))
 
 
 def test_the_interval_of_failures_is_the_mirror_image() -> None:
     for successes in range(21):
-        low, high = jeffreys_interval(successes, 20, LIMIT)
-        assert jeffreys_interval(20 - successes, 20, LIMIT) == pytest.approx((1 - high, 1 - low))
+        low, high = interval(JeffreysOutbid(successes, 20), LIMIT)
+        assert interval(JeffreysOutbid(20 - successes, 20), LIMIT) == pytest.approx((1 - high, 1 - low))
 
 
 def test_more_events_of_the_same_share_narrow_an_interval() -> None:
-    widths = [high - low for low, high in (jeffreys_interval(3 * n, 10 * n, LIMIT) for n in (1, 4, 16, 64, 256))]
+    widths = [high - low for low, high in (interval(JeffreysOutbid(3 * n, 10 * n), LIMIT) for n in (1, 4, 16, 64, 256))]
     assert all(b < a for a, b in pairwise(widths))
     assert widths[-1] < 0.08
 
@@ -85,7 +85,7 @@ MEANS = [0.0, 1e-3, 0.02, 0.1, 0.3, 0.5, 0.75, 0.99, 1.0]
 def test_at_any_fixed_number_of_events_the_mean_is_missed_with_at_most_the_stated_probability(limit: float) -> None:
     for trials, mean in product((1, 2, 5, 12), MEANS):
         law = laws.binomial(trials, mean)
-        intervals = [jeffreys_interval(successes, trials, limit) for successes in range(trials + 1)]
+        intervals = [interval(JeffreysOutbid(successes, trials), limit) for successes in range(trials + 1)]
         missed = math.fsum(p for p, (low, high) in zip(law, intervals, strict=True) if not low <= mean <= high)
         assert missed <= math.exp(-limit)
 
@@ -102,7 +102,7 @@ def test_over_eighty_events_the_mean_is_ever_missed_with_at_most_the_stated_prob
                     after[successes + up] = after.get(successes + up, 0.0) + p * weight
         inside = {}
         for successes, p in after.items():
-            low, high = jeffreys_interval(successes, trials, limit)
+            low, high = interval(JeffreysOutbid(successes, trials), limit)
             if low <= mean <= high:
                 inside[successes] = p
             else:
@@ -119,8 +119,8 @@ def test_over_eighty_events_the_mean_is_ever_missed_with_at_most_the_stated_prob
 def test_with_hardly_any_noise_the_interval_is_nearly_jeffreys(size: int, successes: int) -> None:
     often = [0] * (size + 1)
     often[successes] = 6
-    exact = jeffreys_interval(6 * successes, 6 * size, LIMIT)
-    assert noisy_interval([(size, often)], 18.0, LIMIT) == pytest.approx(exact, abs=0.01)
+    exact = interval(JeffreysOutbid(6 * successes, 6 * size), LIMIT)
+    assert interval(outbid([(size, often)], 18.0), LIMIT) == pytest.approx(exact, abs=0.01)
 
 
 @pytest.mark.parametrize("budget", [0.5, 1.0, 3.0])
@@ -136,7 +136,7 @@ def test_with_noise_an_interval_holds_the_means_that_the_mixture_has_not_outbid(
 
     grid = [math.sin((index + 0.5) * math.pi / (2 * GRID)) ** 2 for index in range(GRID)]
     mixture = math.log(math.fsum(math.exp(log_likelihood(mean)) for mean in grid) / GRID)
-    low, high = noisy_interval(counts, budget, LIMIT)
+    low, high = interval(outbid(counts, budget), LIMIT)
     for mean in [index / 200 for index in range(201)]:
         if abs(mean - low) > 1e-6 and abs(mean - high) > 1e-6:
             assert (mixture - log_likelihood(mean) <= LIMIT) == (low <= mean <= high)
@@ -144,7 +144,7 @@ def test_with_noise_an_interval_holds_the_means_that_the_mixture_has_not_outbid(
 
 def test_more_noise_widens_an_interval() -> None:
     counts = [(7, [0, 5, 20, 20, 5, 0, 0, 0])]
-    widths = [high - low for low, high in (noisy_interval(counts, budget, LIMIT) for budget in (3.0, 1.0, 0.5, 0.2))]
+    widths = [high - low for low, high in (interval(outbid(counts, budget), LIMIT) for budget in (3.0, 1.0, 0.5, 0.2))]
     assert all(a < b for a, b in pairwise(widths))
 
 
@@ -157,7 +157,7 @@ def test_noisy_tallies_miss_the_mean_with_at_most_the_stated_probability(budget:
         often = [0] * 4
         often[one] += 1
         often[two] += 1
-        intervals[one, two] = noisy_interval([(3, often)], budget, limit)
+        intervals[one, two] = interval(outbid([(3, often)], budget), limit)
     for mean in MEANS:
         law = laws.sent(3, mean, budget)
         missed = math.fsum(

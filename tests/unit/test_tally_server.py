@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from outvote.core.confidence import jeffreys_interval, noisy_interval
+from outvote.core.confidence import JeffreysOutbid, interval, outbid
 from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, MalformedSnapshot, OutvoteError, UnknownArm, UnknownPlayer
 from outvote.core.homogeneity import FALSE_ALARM
@@ -380,7 +380,7 @@ def test_an_interval_is_for_all_arms_and_all_times_together() -> None:
     send(server, 0, (3, 1, 0), (2, 2, 0))
     server.receive(1, tally(server, 1, 0, 7, trials=7))
     # ln(2K/δ) = ln 60; arm 0: 3 + 2 + 7 of 13
-    expected = [jeffreys_interval(12, 13, math.log(60)), jeffreys_interval(3, 6, math.log(60))]
+    expected = [interval(JeffreysOutbid(12, 13), math.log(60)), interval(JeffreysOutbid(3, 6), math.log(60))]
     assert [server.interval(arm) for arm in (0, 1)] == expected
 
 
@@ -389,8 +389,8 @@ def test_with_noise_an_interval_says_so() -> None:
     send(server, 0, (3, 1), (3, 1), (2, 0))
     server.receive(1, tally(server, 1, 0, 6, trials=7))
     counts = [(3, [0, 0, 1, 2]), (7, [0, 0, 0, 0, 0, 0, 1, 0])]
-    assert server.interval(0) == noisy_interval(counts, 1.0, math.log(40))
-    plain = jeffreys_interval(14, 16, math.log(40))
+    assert server.interval(0) == interval(outbid(counts, 1.0), math.log(40))
+    plain = interval(JeffreysOutbid(14, 16), math.log(40))
     assert server.interval(0)[0] < plain[0]
 
 

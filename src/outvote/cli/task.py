@@ -189,12 +189,18 @@ def _expect_of_new(server: str, made: dict[str, Any], said: dict[str, float]) ->
         ) from None
 
 
-def list_tasks(args: argparse.Namespace) -> int:
+def _found(args: argparse.Namespace, path: str) -> tuple[dict[str, Any], bool]:
+    """What the server says, written where it is wanted as JSON; and whether people are to see it."""
     check_writable(args.json, "the JSON file")
-    found = ask(args.server, "GET", "/v1/tasks")
+    found = ask(args.server, "GET", path)
     if args.json:
         write_json(found, args.json)
-    if args.json != "-":
+    return found, args.json != "-"
+
+
+def list_tasks(args: argparse.Namespace) -> int:
+    found, seen = _found(args, "/v1/tasks")
+    if seen:
         from outvote.cli import task_show
 
         console = task_show.console()
@@ -205,11 +211,8 @@ def list_tasks(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    check_writable(args.json, "the JSON file")
-    found = ask(args.server, "GET", _path(args.task))
-    if args.json:
-        write_json(found, args.json)
-    if args.json != "-":
+    found, seen = _found(args, _path(args.task))
+    if seen:
         from outvote.cli import task_show
 
         task_show.console().print(task_show.picture(found), task_show.story(found))
@@ -229,11 +232,8 @@ def expect(args: argparse.Namespace) -> int:
 
 
 def edges(args: argparse.Namespace) -> int:
-    check_writable(args.json, "the JSON file")
-    found = ask(args.server, "GET", "/v1/edges")
-    if args.json:
-        write_json(found, args.json)
-    if args.json != "-":
+    found, seen = _found(args, "/v1/edges")
+    if seen:
         from outvote.cli import task_show
 
         console = task_show.console()

@@ -81,16 +81,6 @@ def interval(outbid: Outbid, log_limit: float) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def jeffreys_interval(successes: int, trials: int, log_limit: float) -> tuple[float, float]:
-    """{μ : n·kl(μ̂, μ) ≤ log_limit + ln(L(μ̂)/m)}, m = B(S + ½, n − S + ½)/B(½, ½)."""
-    return interval(JeffreysOutbid(successes, trials), log_limit)
-
-
-def noisy_interval(counts: Sequence[tuple[int, Sequence[int]]], budget: float, log_limit: float) -> tuple[float, float]:
-    """The same from how often each noisy result was sent: (size, how often each z) for each size."""
-    return interval(outbid(counts, budget), log_limit)
-
-
 class JeffreysOutbid:
     """ln(m/L(μ)), L(μ) = μ^S·(1 − μ)^(n−S)."""
 
