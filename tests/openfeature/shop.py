@@ -10,6 +10,7 @@ from typing import Any
 
 from openfeature import api
 from openfeature.client import OpenFeatureClient
+from openfeature.flag_evaluation import Reason
 from openfeature.provider import AbstractProvider
 
 from network.processes import Running, request, until
@@ -50,6 +51,13 @@ def play(edge: Running, event: Callable[[], object], task: str = "shop") -> None
 
 def buys(rng: random.Random, variant: object) -> float:
     return float(rng.random() < MEANS[str(variant).lower()])
+
+
+def green_has_won(edge: Running, flags: OpenFeatureClient) -> None:
+    """The edge knows the winner, and whoever asks gets it from now on."""
+    assert tasks(edge)["shop"]["winner"] == "green"
+    after = flags.get_string_details("shop", "none")
+    assert (after.value, after.variant, after.reason) == ("green", "green", Reason.STATIC)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from network.test_client import answering, response
 from outvote.client import AsyncClient, Client, EdgeError
 from outvote.openfeature import OutvoteProvider
 
-from .shop import HERE, SWITCH, buys, create, play, provided, tasks
+from .shop import HERE, SWITCH, buys, create, green_has_won, play, provided
 
 WHOLE = {"floor": 100}
 """A tally of 100: no message is completed, and every reward that was taken waits in its tally."""
@@ -64,9 +64,7 @@ def test_a_task_is_driven_to_its_winner_by_the_code_of_the_documents(
             shop["earned"](visitor, buys(rng, shop["button"](visitor)))
 
         play(ams, visit)
-        assert tasks(ams)["shop"]["winner"] == "green"
-        after = shop["flags"].get_string_details("shop", "none")
-        assert (after.value, after.variant, after.reason) == ("green", "green", Reason.STATIC)
+        green_has_won(ams, shop["flags"])
     finally:
         api.clear_providers()
 
