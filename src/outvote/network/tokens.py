@@ -1,0 +1,169 @@
+"""Tokens of the HTTP APIs: a secret for who asks, its hash for who answers.
+
+A file of tokens holds no secret, so whoever reads it cannot ask. Several tokens are good at once: a new one is added,
+its users change over, the old one goes, and nobody is refused in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from outvote.core.errors import InvalidTask
+from outvote.network.records import check_name
+
+Role = Literal["admin", "viewer", "application"]
+"""admin: all of a server's API; viewer: only to look; application: an edge's API."""
+PREFIX: Final = "outvote-"
+"""What every token begins with, so that one that got somewhere by mistake is found."""
+LOOK_AGAIN: Final = 1.0
+"""Seconds after which a file of tokens is looked at again."""
+
+
+class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One token, without its secret."""
+
+    name: str
+    role: Role
+    sha256: str
+    issued: int
+    """Seconds since 1970."""
+    expires: int
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tokens: list[Token]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of looking at a token."""
+
+    role: Role | None
+    name: str | None = None
+    why: str = ""
+    """Of a refusal: `missing`, `unknown` or `expired`."""
+
+
+def make_token(name: str, role: Role, *, days: float, now: float | None = None) -> tuple[str, Token]:
+    """A new secret, which is shown once, and what is kept of it."""
+    check_name("a token's name", name)
+    secret = PREFIX + secrets.token_urlsafe(32)
+    issued = int(time.time() if now is None else now)
+    return secret, Token(name, role, _hash(secret.encode()), issued, issued + int(days * 86400))
+
+
+def read_tokens(path: Path) -> list[Token]:
+    """The tokens of a file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File).tokens
+    except OSError as error:
+        raise InvalidTask(f"no tokens can be read from {str(path)!r}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise InvalidTask(f"{str(path)!r} is no file of tokens: {error}; `outvote fleet token` writes them") from None
+
+
+def write_tokens(path: Path, tokens: Iterable[Token]) -> None:
+    """All at once or not at all; for its owner only, though it holds no secret."""
+    write_private(path, msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """A file that only its owner can read, from its first byte on; whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def check_private(path: Path) -> None:
+    """Refuse a secret that anybody on this machine can read. Its group may: so Kubernetes gives files to a pod."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o027:
+        raise InvalidTask(
+            f"{str(path)!r} holds a secret and has mode {mode:o}: others may read or change it. chmod 600 it, and make a "
+            "new one if somebody may have read it"
+        )
+
+
+def read_secret(path: Path) -> str:
+    """A token from a file of its own, which only its owner can read."""
+    try:
+        check_private(path)
+        secret = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise InvalidTask(f"no token can be read from {str(path)!r}: {error}") from None
+    if not secret or not secret.isprintable() or " " in secret:
+        raise InvalidTask(f"{str(path)!r} must hold one token and nothing else")
+    return secret
+
+
+class TokenBook:
+    """The tokens that are good now; the file is read again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tokens: Sequence[Token] = read_tokens(path)
+        self._seen = self._look()
+        self._looked = time.monotonic()
+
+    def check(self, presented: bytes | None, *, now: float | None = None) -> Verdict:
+        """Every token is compared, in a time that does not depend on where they differ."""
+        if time.monotonic() - self._looked > LOOK_AGAIN:
+            self._read_again()
+        if not presented:
+            return Verdict(None, why="missing")
+        digest = _hash(presented)
+        found: Token | None = None
+        for token in self._tokens:
+            if hmac.compare_digest(token.sha256, digest):
+                found = token
+        if found is None:
+            return Verdict(None, why="unknown")
+        if found.expires <= (time.time() if now is None else now):
+            return Verdict(None, found.name, "expired")
+        return Verdict(found.role, found.name)
+
+    def _read_again(self) -> None:
+        """A file that is gone or damaged changes nothing: what was good stays good."""
+        self._looked = time.monotonic()
+        seen = self._look()
+        if seen == self._seen or seen is None:
+            return
+        try:
+            self._tokens = read_tokens(self._path)
+        except InvalidTask:
+            return
+        self._seen = seen
+
+    def _look(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def bearer(header: bytes | None) -> bytes | None:
+    """The token of an `Authorization` header; None if it has none."""
+    if header is None or header[:7].lower() != b"bearer ":
+        return None
+    return header[7:].strip() or None
+
+
+def _hash(secret: bytes) -> str:
+    """A token has 256 random bits: a fast hash is enough, there is nothing to guess."""
+    return hashlib.sha256(secret).hexdigest()
