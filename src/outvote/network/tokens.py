@@ -94,8 +94,8 @@ def check_private(path: Path) -> None:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o027:
         raise InvalidTask(
-            f"{str(path)!r} holds a secret and has mode {mode:o}: others may read or change it. chmod 600 it, and make a "
-            "new one if somebody may have read it"
+            f"{str(path)!r} holds a secret and has mode {mode:o}: others may read or change it. chmod 600 it, and "
+            "make a new one if somebody may have read it"
         )
 
 
