@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from benchmarks.tally.variants import Prior, Setting, Variant, sizes_from
+from benchmarks.tally.payments import Prior
+from benchmarks.tally.variants import Setting, Variant, sizes_from
 
 from outvote.core.bets import CENTRES, EFFECTS
 from outvote.core.task import DEFAULT_PRIVATE_FLOOR
@@ -144,6 +145,22 @@ SMALL_AGAIN = (
         replace(KEPT, small_again=5)),
 )  # fmt: skip
 
+EARLY = (
+    Try("never", "A tally is sent when it is full.", KEPT, kept=True),
+    *(
+        Try(f"{left} arms left",
+            f"An announcement that leaves at most {left} arms makes players send their open tallies "
+            "of 3 events or more at once, with their size.", replace(KEPT, early=left))
+        for left in (2, 3, 5)
+    ),
+    Try("5, cut to usual sizes", "The same at 5 arms, cut down to 3, 7, 15, …; what is above is lost.",
+        replace(KEPT, early=5, cut=True)),
+    Try("5 arms left, Jeffreys", "The same at 5 arms with evidence that uses tallies of all sizes: Jeffreys, mean.",
+        replace(KEPT, early=5, evidence="jeffreys-mean")),
+    Try("never, Jeffreys", "A tally is sent when it is full, with that evidence.",
+        replace(KEPT, evidence="jeffreys-mean")),
+)  # fmt: skip
+
 SUBSETS = (
     Try("all arms", "Every player tries all arms in turn.", KEPT, kept=True),
     *(
@@ -177,17 +194,27 @@ ARM_SENT = (
     Try("floor 15", "The same with tallies from 15 events.", with_floor(15)),
 )
 
+
+def under_budget(budget: float | None, floor: int) -> Try:
+    return Try(
+        f"{'no budget' if budget is None else f'budget {budget:g}'}, floor {floor}",
+        f"{'No noise' if budget is None else f'Two-sided geometric noise of budget {budget:g}'}, "
+        f"tallies from {floor} events.",
+        with_floor(floor, budget),
+        kept=(budget, floor) == (1.0, DEFAULT_PRIVATE_FLOOR),
+        reachable=budget is not None,
+    )
+
+
 PRIVACY = (
-    Try("budget 1, floor 15", "Two-sided geometric noise of budget 1, tallies from 15 events.",
-        with_floor(DEFAULT_PRIVATE_FLOOR, 1.0), kept=True),
+    under_budget(1.0, DEFAULT_PRIVATE_FLOOR),
     *(
-        Try(f"{'no budget' if budget is None else f'budget {budget:g}'}, floor {floor}",
-            f"{'No noise' if budget is None else f'Noise of budget {budget:g}'}, tallies from {floor} events.",
-            with_floor(floor, budget), reachable=budget is not None)
-        for budget, floors in ((1.0, (7, 31)), (0.5, (7, 15, 31)), (None, (7, 15, 31)))
-        for floor in floors
+        under_budget(budget, floor)
+        for budget in (1.0, 0.5, None)
+        for floor in sorted({7, 15, 31, DEFAULT_PRIVATE_FLOOR})
+        if (budget, floor) != (1.0, DEFAULT_PRIVATE_FLOOR)
     ),
-)  # fmt: skip
+)
 
 IDEAS = (
     Idea("evidence", "How evidence is weighed", EVIDENCE, settings()),
@@ -196,6 +223,8 @@ IDEAS = (
     Idea("players", "How large the smallest tallies are, by the number of players", FLOORS,
          settings(players=(4, 16, 64, 256, 1024), activities=("uniform",))),
     Idea("small-again", "Small tallies again when few arms are left", SMALL_AGAIN, settings()),
+    Idea("early", "Early tallies when little is missing", EARLY,
+         settings() + settings(("rare",), activities=("uniform",))),
     Idea("subsets", "Fewer arms for each player", SUBSETS, settings(players=(64, 1024))),
     Idea("next-arm", "Which arm comes next", NEXT_ARM, settings()),
     Idea("announcements", "When and how survivors are announced", ANNOUNCEMENTS, settings()),

@@ -15,7 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.tally.variants import DELTA, Setting, Variant, bets_on, run, sizes_from
+from benchmarks.tally.payments import bets_on
+from benchmarks.tally.variants import DELTA, Setting, Variant, run, sizes_from
 
 from outvote.core.bets import bets, means_bet_on
 from outvote.core.cycle import Cycle

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from benchmarks.timing import say
 from outvote import __version__
 from outvote.core.codes import fixed_width
 from outvote.simulation.arrays import Floats
+from outvote.simulation.executors import cores
 
 RESULTS = Path(__file__).with_name("ideas.json")
 QUICK_TRIALS = 40
@@ -80,7 +80,7 @@ def play(ideas: Sequence[Idea], trials: int) -> Outcomes:
     found: Outcomes = {}
     say("compiling")
     run(ideas[0].tries[0].variant, ideas[0].settings[0], range(1, 2))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for idea in ideas:
             jobs = [(each.variant, setting) for each in idea.tries for setting in idea.settings]
             jobs = [job for job in dict.fromkeys(jobs) if job not in found]

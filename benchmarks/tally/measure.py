@@ -22,6 +22,7 @@ from benchmarks.tally import delayed
 
 import outvote
 from outvote.core import homogeneity
+from outvote.core.task import DEFAULT_PRIVATE_FLOOR
 from outvote.simulation import Result
 from outvote.simulation.executors import cores
 from outvote.theory import identification_bound
@@ -29,6 +30,8 @@ from outvote.theory import identification_bound
 RESULTS = Path(__file__).with_name("measures.json")
 PROBLEMS = {1: (0.7, 0.5, 0.3, *(0.1,) * 7), 2: (0.3, 0.2, *(0.1,) * 8)}
 HORIZON = 1_000_000
+LOT = 10
+"""Trials that share a shuffle of the arms."""
 
 
 def targets(effort: Effort) -> Record:
@@ -57,31 +60,46 @@ def targets(effort: Effort) -> Record:
 
 
 def setting(means: tuple[float, ...], trials: int, *, horizon: int = HORIZON, **options: Any) -> Record:
-    """Tally as it comes in one setting."""
-    result = outvote.simulate(
-        protocol="tally", means=means, horizon=horizon, trials=trials, grid=1, workers=cores(), **options
-    )
-    bound = identification_bound(means, result.delta)
-    finished = [draw for draw in result.per_trial.finished if draw is not None]
+    """Tally as it comes in one setting. Intervals are those of a mean over shuffles."""
+    results = shuffled(trials, means=means, horizon=horizon, **options)
+    one = results[0]
+    bound = identification_bound(means, one.delta)
+    draws = [result.finished.mean for result in results if result.finished.mean is not None]
     return {
         "means": list(means),
-        "players": result.players,
-        "activity": result.activity,
+        "players": one.players,
+        "activity": one.activity,
         "trials": trials,
-        "regret": mean_of(result.per_trial.regret),
-        "draws": mean_of(finished) if finished else None,
-        "finished": result.finished.share,
+        "regret": mean_of([result.regret.mean[-1] for result in results]),
+        "draws": mean_of(draws) if draws else None,
+        "finished": mean_of([result.finished.share for result in results])["mean"],
         "bound": bound if math.isfinite(bound) else None,
-        "bits": result.bits.total,
-        "bits_with_arm": result.bits.with_arm,
-        "wrong": share_of(lost(result), trials),
-        "held": result.held,
+        "bits": mean_of([result.bits.total for result in results])["mean"],
+        "bits_with_arm": mean_of([result.bits.with_arm for result in results])["mean"],
+        "wrong": share_of(lost(results), trials),
+        "held": mean_of([result.held for result in results])["mean"],
     }
 
 
-def lost(result: Result) -> int:
+def shuffled(trials: int, **options: Any) -> list[Result]:
+    """Trials of Tally, `LOT` of each task: a task's shuffle of the arms is a part of its luck, so there are many tasks.
+
+    The first lot is played here, so that workers find everything compiled.
+    """
+    play = partial(lot, options)
+    with ProcessPoolExecutor(cores()) as pool:
+        return [play(0), *pool.map(play, range(1, trials // LOT), chunksize=4)]
+
+
+def lot(options: Record, number: int) -> Result:
+    """Arms that are called otherwise are shuffled otherwise."""
+    arms = [f"{number}.{arm}" for arm in range(len(options["means"]))]
+    return outvote.simulate(protocol="tally", arms=arms, trials=LOT, grid=1, seed=number, workers=1, **options)
+
+
+def lost(results: list[Result]) -> int:
     """Trials in which the first arm, which is best in all settings here, was eliminated."""
-    return round(result.eliminations[0].share * result.trials)
+    return sum(round(result.eliminations[0].share * result.trials) for result in results)
 
 
 OTHERS: dict[str, Record] = {
@@ -126,18 +144,21 @@ def many(effort: Effort) -> Record:
     return {"rows": rows}
 
 
+PRIVATE_FLOORS = (7, 15, DEFAULT_PRIVATE_FLOOR, 31)
+
+
 def privacy(effort: Effort) -> Record:
     """What a privacy budget costs, at the same floor and against the default without one."""
     rows = []
     for problem, means in PROBLEMS.items():
         for activity in ("uniform", "80-20"):
             options: Record = {"activity": activity, "players": 64, "horizon": 200_000}
-            row: Record = {"problem": problem, "activity": activity, "default": setting(means, effort(2000), **options)}
-            for floor in (15, 23, 31):
-                row[f"without, floor {floor}"] = setting(means, effort(2000), floor=floor, **options)
+            row: Record = {"problem": problem, "activity": activity, "default": setting(means, effort(1000), **options)}
+            for floor in PRIVATE_FLOORS:
+                row[f"without, floor {floor}"] = setting(means, effort(1000), floor=floor, **options)
                 for budget in (1.0, 0.5):
                     row[f"budget {budget:g}, floor {floor}"] = setting(
-                        means, effort(2000), floor=floor, privacy_budget=budget, **options
+                        means, effort(1000), floor=floor, privacy_budget=budget, **options
                     )
             rows.append(row)
     return {"rows": rows}
@@ -174,30 +195,34 @@ def errors(effort: Effort) -> Record:
             result = outvote.simulate(
                 protocol="tally", delta=delta, trials=trials, grid=1, workers=cores(), **{"players": 64, **chosen}
             )
-            epsilon = chosen.get("epsilon", 0.0)
-            wrong = round((1 - result.safe) * trials) if epsilon else lost(result)
+            wrong = round((1 - result.safe) * trials) if chosen.get("epsilon") else lost([result])
             rows.append(
                 {"name": name, "delta": delta, "wrong": share_of(wrong, trials), "finished": result.finished.share}
             )
-    for delta in (0.05, 0.2):
-        trials = effort(400)
-        play = partial(delayed_trial, delta)
-        with ProcessPoolExecutor(cores()) as pool:
-            winners = list(pool.map(play, range(trials)))
-        wrong = sum(winner not in (None, 0) for winner in winners)
-        rows.append(
-            {
-                "name": "failures never reported, with a window",
-                "delta": delta,
-                "wrong": share_of(wrong, trials),
-                "finished": sum(winner is not None for winner in winners) / trials,
-            }
-        )
     return {"rows": rows}
 
 
-def delayed_trial(delta: float, seed: int) -> int | None:
-    return delayed.run((0.4, 0.3, 0.3), players=12, delta=delta, horizon=12_000, seed=seed)[0]
+def delays(effort: Effort) -> Record:
+    """The same where when an outcome is reported, and whether it is, depends on what it is."""
+    rows = []
+    for name in delayed.CASES:
+        for delta in (0.05, 0.2):
+            trials = effort(400)
+            with ProcessPoolExecutor(cores()) as pool:
+                left = list(pool.map(partial(delayed_trial, name, delta), range(trials), chunksize=8))
+            rows.append(
+                {
+                    "name": name,
+                    "delta": delta,
+                    "wrong": share_of(sum(0 not in arms for arms in left), trials),
+                    "finished": sum(len(arms) == 1 for arms in left) / trials,
+                }
+            )
+    return {"rows": rows}
+
+
+def delayed_trial(name: str, delta: float, seed: int) -> tuple[int, ...]:
+    return delayed.run(delayed.CASES[name], players=12, delta=delta, horizon=12_000, seed=seed)[0]
 
 
 def sites(effort: Effort) -> Record:
@@ -220,7 +245,7 @@ def sites(effort: Effort) -> Record:
                     protocol="tally", spread=spread, players=64, horizon=8_000, trials=trials, grid=1, engine="step",
                     workers=cores(), **options,
                 )  # fmt: skip
-                row[what] = {"lost": share_of(lost(result), trials), "held": result.held}
+                row[what] = {"lost": share_of(lost([result]), trials), "held": result.held}
             homogeneity.FALSE_ALARM = usual
             rows.append(row)
     equal = []
@@ -239,6 +264,7 @@ PARTS: dict[str, Callable[[Effort], Record]] = {
     "many": many,
     "privacy": privacy,
     "errors": errors,
+    "delays": delays,
     "sites": sites,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.tables import number, prose, table
+
+from outvote.core.task import DEFAULT_FLOOR, DEFAULT_PRIVATE_FLOOR
 
 Record = dict[str, Any]
 
@@ -20,7 +23,7 @@ def tables(measures: Record) -> dict[str, str]:
         "others": others(measures["others"]["rows"]),
         "many": many(measures["many"]["rows"]),
         "privacy": privacy(measures["privacy"]["rows"]),
-        "errors": errors(measures["errors"]["rows"]),
+        "errors": errors([*measures["errors"]["rows"], *measures["delays"]["rows"]]),
         "sites": sites(measures["sites"]),
     }
 
@@ -80,27 +83,49 @@ def many(rows: list[Record]) -> str:
 
 
 def privacy(rows: list[Record]) -> str:
+    """Each budget beside both figures without one: at its own floor, and at the default's."""
+    plain = [row["default"]["draws"]["mean"] for row in rows]
     head = ["draws until one arm is left", *(f"Problem {row['problem']}, {row['activity']}" for row in rows)]
-    lines = [["no budget, floor 3 (the default)", *(number(row["default"]["draws"]["mean"]) for row in rows)]]
-    for floor in (15, 23, 31):
-        plain = f"without, floor {floor}"
-        lines.append([f"no budget, floor {floor}", *(number(row[plain]["draws"]["mean"]) for row in rows)])
+    lines = [[f"**no budget, floor {DEFAULT_FLOOR}** (the default)", *map(number, plain)]]
+    least = [math.inf] * len(rows)
+    for floor in [int(key.removeprefix("without, floor ")) for key in rows[0] if key.startswith("without")]:
+        same = [row[f"without, floor {floor}"]["draws"]["mean"] for row in rows]
+        lines.append([f"no budget, floor {floor}", *map(number, same)])
         for budget in ("1", "0.5"):
-            cells = []
-            for row in rows:
-                draws = row[f"budget {budget}, floor {floor}"]["draws"]["mean"]
-                cells.append(f"{number(draws)} ({draws / row[plain]['draws']['mean']:.2f} ×)")
             name = f"budget {budget}, floor {floor}"
-            lines.append([f"**{name}** (the default with a budget)" if name == "budget 1, floor 23" else name, *cells])
+            draws = [row[name]["draws"]["mean"] for row in rows]
+            if budget == "1":
+                least = list(map(min, least, draws))
+            kept = (budget, floor) == ("1", DEFAULT_PRIVATE_FLOOR)
+            lines.append(
+                [
+                    f"**{name}** (the default with a budget)" if kept else name,
+                    *(
+                        f"{number(each)} ({each / at_floor:.2f} ×, {each / at_default:.2f} ×)"
+                        for each, at_floor, at_default in zip(draws, same, plain, strict=True)
+                    ),
+                ]
+            )
+    kept_draws = [row[f"budget 1, floor {DEFAULT_PRIVATE_FLOOR}"]["draws"]["mean"] for row in rows]
+    at_floor = [row[f"without, floor {DEFAULT_PRIVATE_FLOOR}"]["draws"]["mean"] for row in rows]
     wrong = max(cell["wrong"]["share"] for row in rows for cell in row.values() if isinstance(cell, dict))
     return (
         table(head, lines)
         + "\n\n"
         + prose(
-            "In brackets: times the draws without a budget at the same floor. The best arm was lost in at most "
-            f"{100 * wrong:.2g} % of {rows[0]['default']['trials']:,} trials."
+            "In brackets: times the draws without a budget, first at the same floor, then of the default without one. "
+            f"Asked of a budget of 1: at most 1.6 ×. Its default is at {factors(kept_draws, at_floor)} × the draws at "
+            f"the same floor, and at {factors(kept_draws, plain)} × those of the default without a budget; the best "
+            f"floor here for each setting would be at {factors(least, plain)} × those. The best arm was lost in at "
+            f"most {100 * wrong:.2g} % of {rows[0]['default']['trials']:,} trials."
         )
     )
+
+
+def factors(draws: list[float], reference: list[float]) -> str:
+    """From the smallest ratio to the largest."""
+    ratios = [each / beside for each, beside in zip(draws, reference, strict=True)]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}"
 
 
 def errors(rows: list[Record]) -> str:

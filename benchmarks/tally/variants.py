@@ -6,16 +6,14 @@ do. What differs is said by its fields. `check.py` holds it against the protocol
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
+from benchmarks.tally.payments import Array, Prior, Tables, tables_of
 
-from outvote.core.bets import Bets, bets, border_mean
-from outvote.core.codes import fixed_width
 from outvote.core.tally_player import GROWTH
 from outvote.core.task import Task
 from outvote.simulation.activity import eighty_twenty, uniform
@@ -25,10 +23,6 @@ from outvote.simulation.kernels.compiling import compiled
 DELTA = 0.05
 HORIZON = 300_000
 """A trial that has not ended by then is given up."""
-
-Array: TypeAlias = np.ndarray[Any, Any]
-Prior: TypeAlias = tuple[tuple[float, float, float], ...]
-"""Of every bet the two means that it names, the lower first, and its weight."""
 
 LEADER, POWER, MEAN, PAIRS, JEFFREYS_UNION, JEFFREYS_MEAN = range(6)
 EVIDENCE = {
@@ -65,6 +59,11 @@ class Variant:
     """Sizes grow with the place in the cycle, which skips eliminated arms, and not with the tallies opened."""
     small_again: int = 0
     """Tallies are small again when at most so many arms are left."""
+    early: int = 0
+    """An announcement that leaves at most so many arms makes players send at once what they have, if it is no less than
+    the floor: an early tally. Its size is none of the usual ones, so it is named."""
+    cut: bool = False
+    """Early tallies are cut down to the largest usual size, which their length tells; what is above is lost."""
     subset: int | None = None
     """Each player tries so many arms only, until none of them is left."""
     follows_leader: bool = False
@@ -111,7 +110,7 @@ def run(variant: Variant, setting: Setting, seeds: range, order: Sequence[int] =
     """
     means = np.array(setting.means)
     arms = len(means)
-    tables = tables_of(variant, tuple(sorted(setting.means)[-2:]))
+    tables = tables_of(all_sizes(variant), prior_of(variant, setting), variant.budget)
     rounds = variant.evidence in ("leader", "power", "mean")
     rules = Rules(
         evidence=EVIDENCE[variant.evidence],
@@ -120,6 +119,9 @@ def run(variant: Variant, setting: Setting, seeds: range, order: Sequence[int] =
         growth=variant.growth,
         by_place=variant.by_place,
         small_again=variant.small_again,
+        levels=len(variant.sizes),
+        early=variant.early,
+        cut=variant.cut,
         subset=arms if variant.subset is None else variant.subset,
         follows_leader=variant.follows_leader,
         share=variant.share,
@@ -133,57 +135,17 @@ def run(variant: Variant, setting: Setting, seeds: range, order: Sequence[int] =
     return Outcome(*results.T)
 
 
-# ---- bets
+def all_sizes(variant: Variant) -> tuple[int, ...]:
+    """The usual sizes first, then those that early tallies alone can have."""
+    if not variant.early or variant.cut:
+        return variant.sizes
+    between = range(variant.sizes[0], variant.sizes[-1])
+    return (*variant.sizes, *(size for size in between if size not in variant.sizes))
 
 
-class Tables(NamedTuple):
-    """What bets pay: by the size, the successes and the bet."""
-
-    sizes: Integers
-    bits: Integers
-    """Of a tally of each size."""
-    log_weights: Floats
-    worse: Array
-    better: Array
-
-
-@functools.cache
-def tables_of(variant: Variant, best: tuple[float, float]) -> Tables:
-    """The bets on all sizes; `best` are the means of the two best arms, the lower first."""
-    prior = ((*best, 1.0),) if variant.knows_means else variant.prior
-    if prior is None:
-        each = [bets(size, variant.budget, 0.0) for size in variant.sizes]
-    else:
-        each = [bets_on(prior, size) for size in variant.sizes]
-    shape = (len(each), max(variant.sizes) + 1, len(each[0].log_weights))
-    worse, better = np.zeros(shape), np.zeros(shape)
-    for level, size in enumerate(variant.sizes):
-        worse[level, : size + 1] = each[level].worse
-        better[level, : size + 1] = each[level].better
-    bits = np.array([fixed_width(size + 1) for size in variant.sizes])
-    return Tables(np.array(variant.sizes), bits, np.array(each[0].log_weights), worse, better)
-
-
-def bets_on(prior: Prior, size: int) -> Bets:
-    """Other bets than the protocol's, on tallies without noise."""
-    total = math.fsum(weight for _, _, weight in prior)
-    borders = [border_mean(low, high, 0.0) for low, high, _ in prior]
-
-    def payment(successes: int, mean: float, reference: float) -> float:
-        failures = size - successes
-        return successes * math.log(mean / reference) + failures * math.log((1 - mean) / (1 - reference))
-
-    return Bets(
-        log_weights=tuple(math.log(weight / total) for _, _, weight in prior),
-        worse=tuple(
-            tuple(payment(z, low, border) for (low, _, _), border in zip(prior, borders, strict=True))
-            for z in range(size + 1)
-        ),
-        better=tuple(
-            tuple(payment(z, high, border) for (_, high, _), border in zip(prior, borders, strict=True))
-            for z in range(size + 1)
-        ),
-    )
+def prior_of(variant: Variant, setting: Setting) -> Prior | None:
+    low, high = sorted(setting.means)[-2:]
+    return ((low, high, 1.0),) if variant.knows_means else variant.prior
 
 
 # ---- what is compiled
@@ -198,6 +160,10 @@ class Rules(NamedTuple):
     growth: int
     by_place: bool
     small_again: int
+    levels: int
+    """So many of the sizes are the usual ones; those after them are of early tallies alone."""
+    early: int
+    cut: bool
     subset: int
     follows_leader: bool
     share: float
@@ -215,6 +181,9 @@ class Players(NamedTuple):
     """The place of the tally's size among the sizes."""
     events: Integers
     successes: Integers
+    cut_events: Integers
+    cut_successes: Integers
+    """Of the open tally up to the largest usual size that it has passed."""
 
 
 class Server(NamedTuple):
@@ -261,7 +230,7 @@ def _trials(
 def _trial(order: Integers, means: Floats, cumulative: Floats, rules: Rules, tables: Tables, result: Floats) -> None:
     arms, fleet = len(means), len(cumulative)
     players, server = _new_players(fleet), _new_server(arms, tables)
-    named = -1
+    named, flag = -1, 0
     for player in range(fleet):
         _open_next(players, player, order, server, named, rules, tables)
     best, regret, up, down, tallies, draw, remaining = means.max(), 0.0, 0, 0, 0, 0, arms
@@ -275,24 +244,32 @@ def _trial(order: Integers, means: Floats, cumulative: Floats, rules: Rules, tab
             players.successes[player] += 1
         size = tables.sizes[level]
         if players.events[player] < size:
+            if rules.cut and players.events[player] in tables.sizes:
+                players.cut_events[player] = players.events[player]
+                players.cut_successes[player] = players.successes[player]
             continue
-        sent = int(players.successes[player])
-        if rules.alpha > 0:
-            sent = min(max(sent + _noise(rules.alpha), 0), size)
-        up += tables.bits[level]
+        sent = _noisy(players.successes[player], size, rules)
+        up += tables.bits[level] + flag
         tallies += 1
         _open_next(players, player, order, server, named, rules, tables)
         _weigh(server, arm, level, sent, rules, tables)
         left = server.contends.sum()
-        if left < remaining and (left <= rules.share * remaining or left == 1):
+        while left < remaining and (left <= rules.share * remaining or left == 1):
             down += fleet * _announcement_bits(remaining, left, arms, rules)
             remaining = left
             server.announced[:] = server.contends
             if rules.follows_leader:
                 named = _leader(server, -1)
+            if left <= rules.early and not rules.cut:
+                flag = 1  # from now on every tally says whether it is an early one
             for other in range(fleet):
                 if not server.announced[players.arm[other]] and left > 1:
                     _open_next(players, other, order, server, named, rules, tables)
+                elif 1 < left <= rules.early:
+                    bits = _send_early(players, other, order, server, named, rules, tables)
+                    up += bits
+                    tallies += bits > 0
+            left = server.contends.sum()
     ended = remaining == 1
     result[0], result[1], result[2], result[3], result[4] = regret, draw, up, down, tallies
     result[5], result[6] = ended and server.announced[np.argmax(means)], ended
@@ -300,9 +277,9 @@ def _trial(order: Integers, means: Floats, cumulative: Floats, rules: Rules, tab
 
 @compiled
 def _new_players(fleet: int) -> Players:
-    whole = np.zeros((6, fleet), np.int64)
+    whole = np.zeros((8, fleet), np.int64)
     whole[0] = whole[2] = -1
-    return Players(whole[0], whole[1], whole[2], whole[3], whole[4], whole[5])
+    return Players(whole[0], whole[1], whole[2], whole[3], whole[4], whole[5], whole[6], whole[7])
 
 
 @compiled
@@ -346,7 +323,7 @@ def _open_next(
                 break
     count = players.place[player] if rules.by_place else players.opened[player]
     level, until = 0, arms
-    while level < len(tables.sizes) - 1 and count >= until:
+    while level < rules.levels - 1 and count >= until:
         level += 1
         until *= rules.growth
     if server.announced.sum() <= rules.small_again:
@@ -354,6 +331,32 @@ def _open_next(
     players.opened[player] += 1
     players.arm[player], players.level[player] = arm, level
     players.events[player] = players.successes[player] = 0
+    players.cut_events[player] = players.cut_successes[player] = 0
+
+
+@compiled
+def _send_early(
+    players: Players, player: int, order: Integers, server: Server, named: int, rules: Rules, tables: Tables
+) -> int:
+    """The open tally as it is, if it is no less than the floor; its bits, 0 if nothing was sent."""
+    arm, size = players.arm[player], tables.sizes[players.level[player]]
+    events = players.cut_events[player] if rules.cut else players.events[player]
+    if events < tables.sizes[0]:
+        return 0
+    level = int(np.argmax(tables.sizes == events))
+    sent = _noisy(players.cut_successes[player] if rules.cut else players.successes[player], events, rules)
+    _open_next(players, player, order, server, named, rules, tables)
+    _weigh(server, arm, level, sent, rules, tables)
+    bits = int(tables.bits[level])
+    if not rules.cut:  # that it is early, and which size from the floor to one below the usual
+        bits += 1 + _width(size - tables.sizes[0])
+    return bits
+
+
+@compiled
+def _noisy(successes: int, size: int, rules: Rules) -> int:
+    """What a tally says."""
+    return int(successes if rules.alpha == 0 else min(max(successes + _noise(rules.alpha), 0), size))
 
 
 @compiled

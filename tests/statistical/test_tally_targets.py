@@ -7,6 +7,11 @@ seeds are fixed; the figures are so far from their limits (docs/tally.md has int
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -36,6 +41,37 @@ def test_a_best_arm_is_lost_with_probability_delta_at_most(instance: str, delta:
     result = outvote.simulate(protocol="tally", delta=delta, grid=1, seed=7, **options)
     lost = round(result.eliminations[0].share * result.trials)
     assert binom.sf(lost - 1, result.trials, delta) > FALSE_ALARM
+
+
+def delayed() -> ModuleType:
+    """The fleet whose figures the document has: outcomes are reported at different speed, or never."""
+    path = Path(__file__).parents[2] / "benchmarks" / "tally" / "delayed.py"
+    spec = importlib.util.spec_from_file_location("benchmarks_tally_delayed", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+DELAYED = delayed()
+
+
+def test_with_a_window_it_does_not_matter_which_outcomes_come_sooner() -> None:
+    """Three ways of reporting the same outcomes of 12 fleets end with the same event; a shorter window would tell."""
+    cases = [case for name, case in DELAYED.CASES.items() if name.startswith("two equal best")]
+    assert len({case.reporting for case in cases}) == 3
+    ends = [
+        [
+            DELAYED.run(replace(case, means=(0.7, 0.4, 0.2)), players=12, delta=0.3, horizon=3_000, seed=seed)
+            for seed in range(12)
+        ]
+        for case in cases
+    ]
+    assert ends[0] == ends[1] == ends[2]
+    assert {left for left, _ in ends[0]} == {(0,)}
+    assert len({events for _, events in ends[0]}) > 6
 
 
 def test_the_winner_is_within_epsilon() -> None:
