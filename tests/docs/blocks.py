@@ -10,7 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("tests/*.md"), *ROOT.glob("examples/**/*.md")])
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *DOCS.rglob("*.md"),
+        *ROOT.glob("tests/*.md"),
+        *ROOT.glob("deploy/**/*.md"),
+        *ROOT.glob("examples/**/*.md"),
+    ]
+)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ANY_FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 
