@@ -23,6 +23,7 @@ from nats.aio.client import Client
 
 from network.processes import gone, until
 from outvote.core.errors import OutvoteError
+from outvote.network import engine_conf
 from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, Restart, die_with, find_binary
 
 DEADLINE = 10.0
@@ -237,6 +238,30 @@ def test_stopping_twice_or_without_a_start_does_nothing(tmp_path: Path) -> None:
     engine.stop()
     engine.stop()
     assert not engine.alive
+
+
+def test_only_a_running_engine_reads_its_files_again(tmp_path: Path) -> None:
+    engine = Engine(tmp_path, port=0)
+    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
+        engine.reload()
+    with engine:
+        engine.reload()
+        soon(lambda: "Reloaded server configuration" in engine.log.read_text(), "it has read them")
+        assert engine.alive
+
+
+def test_the_configuration_is_for_its_owner_only(engine: Engine) -> None:
+    assert engine.configuration.stat().st_mode & 0o777 == 0o600
+
+
+def test_both_ways_to_write_settings_are_good(tmp_path: Path) -> None:
+    chosen = engine_conf.settings(name="a", listen="127.0.0.1:-1", store=tmp_path / "log", accounts=tmp_path / "none")
+    for number, text in enumerate((engine_conf.text(chosen, "why"), engine_conf.readable(chosen, "why"))):
+        assert text.startswith("# why\n")
+        assert "always" in text
+        conf = tmp_path / f"{number}.conf"
+        conf.write_text(text)
+        subprocess.run([find_binary().path, "-t", "--config", conf], check=True, capture_output=True)
 
 
 def test_an_engine_is_started_once(engine: Engine) -> None:

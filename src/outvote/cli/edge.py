@@ -10,17 +10,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli import serving
+from outvote.cli import security, serving
+from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
+    from outvote.cli.security import Security
     from outvote.network.edge_store import EdgeStore
+    from outvote.network.kits import EdgeKit
 
 _log = logging.getLogger(__name__)
 
 EXAMPLE = """\
 examples:
-  outvote edge --nats nats://10.0.0.5:4322 paris
-  outvote edge --nats nats://10.0.0.5:4322 lima --store /var/lib/outvote/lima.db --port 8701
+  outvote edge --kit outvote-fleet/edges/paris
+  outvote edge --kit /etc/outvote/kit --store /var/lib/outvote/lima.db --port 8701
+  outvote edge --nats nats://127.0.0.1:4322 paris
 """
 
 
@@ -33,9 +37,14 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("name", metavar="NAME", help="the site's name: letters, digits, '_' or '-'")
     parser.add_argument(
-        "--nats", type=serving.nats_url, required=True, metavar="URL", help="where the fleet's engine is"
+        "name", metavar="NAME", nargs="?", help="the site's name: letters, digits, '_' or '-' (the kit's)"
+    )
+    parser.add_argument(
+        "--nats",
+        type=serving.nats_url,
+        metavar="URL",
+        help="where the fleet's engine is; several separated by commas (the kit's)",
     )
     parser.add_argument("--store", metavar="FILE", help="where the edge keeps its state (outvote-edge-NAME.db)")
     parser.add_argument("--host", default="127.0.0.1", help="address of the API for applications (127.0.0.1)")
@@ -47,6 +56,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="ORIGIN",
         help="let web pages of this origin use the API, like https://shop.example; * for all; may be repeated (none)",
     )
+    security.add_options(parser)
     serving.add_ready_json(parser)
     serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="its state was saved")
@@ -58,10 +68,17 @@ def run(args: argparse.Namespace) -> int:
     from outvote.network.cors import check_origin
     from outvote.network.edge_store import EdgeStore, StoreFailed, StoreLocked
     from outvote.network.http_server import ListenError
+    from outvote.network.kits import read_edge_kit
     from outvote.network.logs import written
-    from outvote.network.records import check_name
 
-    name = check_name("an edge's name", args.name)
+    kit = None if args.kit is None else read_edge_kit(Path(args.kit))
+    secured = security.security(args, kit)
+    name = edge_name(args, kit, secured)
+    urls = args.nats or (kit and ",".join(kit.nats))
+    if not urls:
+        raise InvalidTask("an edge must know its fleet: give --kit FOLDER, or --nats URL")
+    security.check_connecting(urls, secured)
+    security.check_listening("the API for applications listens at", args.host, secured)
     serving.check_ready_json(args)
     for origin in args.allow_origin:
         check_origin(origin)
@@ -70,33 +87,47 @@ def run(args: argparse.Namespace) -> int:
             written(args.log, args.log_level),
             EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store,
         ):
-            return serving.until_told(work(args, store), loop=uvloop.new_event_loop)
+            return serving.until_told(work(args, name, urls, secured, store), loop=uvloop.new_event_loop)
     except (StoreLocked, StoreFailed, ListenError) as error:
         raise serving.Failed(str(error)) from None
 
 
-async def work(args: argparse.Namespace, store: EdgeStore) -> None:
+def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) -> str:
+    """One name in all places: an engine would let nobody speak for another."""
+    from outvote.network.records import check_name
+
+    if args.name is None and kit is None:
+        raise InvalidTask("an edge needs a name: give NAME, or a --kit")
+    name = check_name("an edge's name", args.name if kit is None or args.name is not None else kit.name)
+    if kit is not None and name != kit.name:
+        raise InvalidTask(f"the kit {args.kit!r} is that of {kit.name!r}, got the name {name!r}: leave the name out")
+    if secured.access is not None and (owner := secured.access.credential().name) != name:
+        raise InvalidTask(f"the credential is that of {owner!r}, and this edge is {name!r}: give it its own")
+    return name
+
+
+async def work(args: argparse.Namespace, name: str, urls: str, secured: Security, store: EdgeStore) -> None:
     from outvote.network import edge_api
     from outvote.network.edge import Edge
     from outvote.network.logs import event
     from outvote.network.together import first_of
 
-    edge = Edge(args.name, store, clock=time.monotonic)
+    edge = Edge(name, store, clock=time.monotonic)
     bound = asyncio.Event()
 
     def tell(port: int) -> None:
         bound.set()
-        url = serving.http_url(args.host, port)
+        url = serving.http_url(args.host, port, secured=secured.certificate is not None)
         record = {
             "edge": edge.name,
-            "urls": {"edge": url, "nats": args.nats},
+            "urls": {"edge": url, "nats": urls},
             "pids": {"edge": os.getpid()},
             "store": str(store.path),
             "tasks": sorted(edge.tasks),
         }
         lines = [
             f"applications: {url}",
-            f"engine:       {args.nats}, connected in the background",
+            f"engine:       {urls}, connected in the background",
             f"state:        {store.path}, {len(edge.tasks)} tasks known; Ctrl-C stops",
         ]
         serving.tell_ready(args, record, "\n".join(lines))
@@ -105,13 +136,20 @@ async def work(args: argparse.Namespace, store: EdgeStore) -> None:
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
         await bound.wait()
-        await edge.start(args.nats)
+        await edge.start(urls, access=secured.access)
         await edge.watch()
 
     try:
-        await first_of(
-            edge_api.serve(edge, args.host, args.port, bound=tell, origins=args.allow_origin), stay_connected()
+        serve = edge_api.serve(
+            edge,
+            args.host,
+            args.port,
+            bound=tell,
+            origins=args.allow_origin,
+            tokens=secured.tokens,
+            certificate=secured.certificate,
         )
+        await first_of(serve, stay_connected())
     finally:
         await edge.stop()
         if bound.is_set():

@@ -8,24 +8,29 @@ import contextlib
 import importlib.util
 import logging
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from outvote.cli import serving
+from outvote.cli import security, serving
 from outvote.cli.options import number
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
     import socket
 
+    from outvote.cli.security import Security
     from outvote.dashboard.app import Dashboard
-    from outvote.network.engine import Engine, Restart
-    from outvote.network.server import SyncServer
+    from outvote.network.engine import Engine
+    from outvote.network.kits import ServerKit
+    from outvote.network.own_engine import Restarts
 
 EXAMPLE = """\
 examples:
   outvote server --store /var/lib/outvote
-  outvote server --nats nats://10.0.0.5:4322 --port 8601
+  outvote server --kit outvote-fleet/server --store /var/lib/outvote
+  outvote server --nats nats://127.0.0.1:4322 --port 8601
   outvote server --bit-budget 1e6 --json
 """
 _log = logging.getLogger(__name__)
@@ -33,8 +38,6 @@ _log = logging.getLogger(__name__)
 DEFAULT_STORE = "outvote-server"
 PATIENCE = 10.0
 """Seconds in which an engine that was started elsewhere must answer."""
-STORE_PATIENCE = 20.0
-"""Seconds that our own engine may answer and yet store nothing."""
 
 
 def add_to(commands: argparse._SubParsersAction[Any]) -> None:
@@ -52,14 +55,26 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--engine-port", type=serving.port, help="where edges connect to the engine; 0: a free one (4322)"
     )
     engine.add_argument(
-        "--nats", type=serving.nats_url, metavar="URL", help="start no engine: use the NATS server at URL"
+        "--engine-host",
+        metavar="ADDRESS",
+        help="the address that the engine listens on (as --host)",
+    )
+    engine.add_argument(
+        "--nats",
+        type=serving.nats_url,
+        metavar="URL",
+        help="start no engine: use the NATS server at URL, or one of several separated by commas",
     )
     api = parser.add_argument_group("operators")
-    api.add_argument("--host", default="127.0.0.1", help="address of the API for operators (127.0.0.1)")
+    api.add_argument(
+        "--host",
+        help="address of the API for operators (127.0.0.1; all addresses with the kit of a fleet of several machines)",
+    )
     api.add_argument("--port", type=serving.port, default=8600, help="its port; 0 takes a free one (8600)")
     api.add_argument(
         "--bit-budget", type=number, metavar="BITS", help="the most bits that running tasks may still send (no limit)"
     )
+    security.add_options(parser)
     serving.add_ready_json(parser)
     serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped in order")
@@ -68,36 +83,82 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.network.engine import DEFAULT_PORT, Engine, EngineError
+    from outvote.network.connection import LinkError
+    from outvote.network.engine import EngineError
     from outvote.network.follower import LogReplaced
     from outvote.network.http_server import ListenError, listen
-    from outvote.network.link import LinkError
     from outvote.network.logs import written
 
-    if args.nats is not None and (args.store is not None or args.engine_port is not None):
-        raise InvalidTask("--nats uses an engine that runs already: leave out --store and --engine-port")
-    budget = args.bit_budget
-    if budget is not None and (not isinstance(budget, int) or budget < 1):
-        raise InvalidTask(f"--bit-budget must be a whole number of at least 1, got {budget!r}")
-    serving.check_ready_json(args)
-    engine = None
-    if args.nats is None:
-        port = DEFAULT_PORT if args.engine_port is None else args.engine_port
-        engine = Engine(Path(args.store or DEFAULT_STORE), port=port)
+    setup = read_setup(args)
     try:
         with (
             written(args.log, args.log_level),
-            listen(args.host, args.port) as listening,  # taken before anything else is started
+            listen(setup.host, args.port) as listening,  # taken before anything else is started
         ):
-            return serving.until_told(work(args, engine, listening), loop=uvloop.new_event_loop)
+            return serving.until_told(work(args, setup, listening), loop=uvloop.new_event_loop)
     except (EngineError, LinkError, ListenError, LogReplaced) as error:
         raise serving.Failed(str(error)) from None
 
 
-async def work(args: argparse.Namespace, engine: Engine | None, listening: socket.socket) -> None:
+@dataclass(frozen=True)
+class Setup:
+    """What the options and the kit come to."""
+
+    host: str
+    """Of the API for operators."""
+    security: Security
+    urls: str | None
+    """Of the engines that run already; None with one of our own."""
+    engine: Engine | None
+
+
+def read_setup(args: argparse.Namespace) -> Setup:
+    """All that can be refused is refused here, before anything is started."""
+    from outvote.network.kits import read_server_kit
+
+    kit = None if args.kit is None else read_server_kit(Path(args.kit))
+    secured = security.security(args, kit)
+    budget = args.bit_budget
+    if budget is not None and (not isinstance(budget, int) or budget < 1):
+        raise InvalidTask(f"--bit-budget must be a whole number of at least 1, got {budget!r}")
+    serving.check_ready_json(args)
+    here = "0.0.0.0" if kit is not None and security.reaches_beyond(kit.nats) else "127.0.0.1"
+    host = args.host or here
+    security.check_listening("the API for operators listens at", host, secured)
+    urls = args.nats or (",".join(kit.nats) if kit is not None and kit.engine is None else None)
+    if urls is None:
+        return Setup(host, as_called(secured, kit), None, own_engine(args, kit, args.engine_host or here))
+    if (args.store, args.engine_port, args.engine_host) != (None, None, None):
+        given = "--nats" if args.nats else "the kit"
+        raise InvalidTask(f"{given} names an engine that runs already: leave out --store, --engine-port, --engine-host")
+    security.check_connecting(urls, secured)
+    return Setup(host, secured, urls, None)
+
+
+def as_called(secured: Security, kit: ServerKit | None) -> Security:
+    """Our own engine is on this machine, and its certificate may be for its name only."""
+    if secured.access is None or kit is None:
+        return secured
+    return replace(secured, access=replace(secured.access, called=urlsplit(kit.nats[0]).hostname))
+
+
+def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> Engine:
+    from outvote.network.engine import DEFAULT_PORT, Engine
+    from outvote.network.exposure import check_exposed
+
+    known = None if kit is None else kit.engine
+    check_exposed("the engine listens at", host, secured=known is not None, insecure=args.insecure)
+    port = DEFAULT_PORT if args.engine_port is None else args.engine_port
+    return Engine(Path(args.store or DEFAULT_STORE), host=host, port=port, kit=known)
+
+
+async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket) -> None:
     """Engine, server, API: started in this order, stopped in the other."""
+    from outvote.network.own_engine import Restarts
+
+    engine = setup.engine
     if engine is None:
-        await serve(args, args.nats, None, None, listening)
+        await serve(args, setup, str(setup.urls), None, listening)
         return
     starting = asyncio.create_task(asyncio.to_thread(engine.start))
     try:
@@ -107,7 +168,7 @@ async def work(args: argparse.Namespace, engine: Engine | None, listening: socke
             await asyncio.wait([starting])
         restarts = Restarts()
         engine.supervise(restarts.note)
-        await serve(args, engine.url, engine, restarts, listening)
+        await serve(args, setup, engine.url, restarts, listening)
     finally:
         await asyncio.to_thread(engine.stop)
 
@@ -122,26 +183,36 @@ def dashboard() -> type[Dashboard] | None:
 
 
 async def serve(
-    args: argparse.Namespace, url: str, engine: Engine | None, restarts: Restarts | None, listening: socket.socket
+    args: argparse.Namespace, setup: Setup, url: str, restarts: Restarts | None, listening: socket.socket
 ) -> None:
     from outvote.network.admin_api import make_app
+    from outvote.network.exposure import own_hosts
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
     from outvote.network.logs import event
     from outvote.network.operated import OperatedServer
+    from outvote.network.own_engine import while_certificates_last, while_it_stores
     from outvote.network.together import first_of
 
-    server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE))
+    engine, secured = setup.engine, setup.security
+    server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE, access=secured.access))
     async with contextlib.AsyncExitStack() as at_the_end:
         at_the_end.callback(event, _log, logging.INFO, "stopped")
         at_the_end.push_async_callback(server.stop)
         await server.start()
-        counted = None if restarts is None else lambda: restarts.count
         pages = dashboard()
-        app = make_app(server, bit_budget=args.bit_budget, engine_restarts=counted, pages=pages)
+        app = make_app(
+            server,
+            bit_budget=args.bit_budget,
+            engine_restarts=None if restarts is None else lambda: restarts.count,
+            pages=pages,
+            tokens=secured.tokens,
+            hosts=None if secured.tokens is not None else own_hosts(setup.host),
+        )
         if pages is not None:
             at_the_end.push_async_callback(app.state.pages.close)
-        admin = serving.http_url(args.host, listening.getsockname()[1])
+        port = listening.getsockname()[1]
+        admin = serving.http_url(setup.host, port, secured=secured.certificate is not None)
         record = {
             "urls": {"server": admin, "nats": url},
             "pids": {"server": os.getpid(), "engine": None if engine is None else engine.pid},
@@ -149,57 +220,38 @@ async def serve(
             "bit_budget": args.bit_budget,
             "tasks": len(server.fold.tasks),
         }
-        lines = [
-            f"operators: {admin}   (outvote task --server {admin} list)",
-            f"dashboard: {admin}"
-            if pages is not None
-            else "dashboard: not installed (pip install 'outvote[dashboard]')",
-            f"edges:     {url}   (outvote edge --nats {url} NAME)",
-            "engine:    runs elsewhere"
-            if engine is None
-            else f"engine:    process {engine.pid}, log in {engine.folder}",
-            f"{len(server.fold.tasks)} tasks in the log; Ctrl-C stops",
-        ]
-        serving.tell_ready(args, record, "\n".join(lines))
+        serving.tell_ready(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
         own = {} if engine is None else {"engine": url, "nats": engine.version}
         event(_log, logging.INFO, "started", **serving.versions(), api=admin, **own, tasks=len(server.fold.tasks))
         works = [
-            run_app(app, listening, closing=server.changes.close),
+            run_app(
+                app,
+                listening,
+                closing=server.changes.close,
+                certificate=secured.certificate,
+                watch=app.state.watch,
+            ),
             server.watch(),
             server.look_around(),
-            *([] if engine is None else [while_it_stores(server, engine)]),
+            *([] if engine is None else [while_it_stores(server, engine), while_certificates_last(engine)]),
         ]
         await first_of(*works)
 
 
-async def while_it_stores(server: SyncServer, engine: Engine) -> None:
-    """Until our own engine answers and stores nothing, as after its disk was full: it must be started again."""
-    from outvote.network.engine import EngineError
-
-    loop = asyncio.get_running_loop()
-    well = loop.time()
-    while loop.time() - well < STORE_PATIENCE:
-        await asyncio.sleep(STORE_PATIENCE / 10)
-        if server.ready or not server.has_read:
-            well = loop.time()
-    raise EngineError(
-        f"the engine has stored nothing for {STORE_PATIENCE:g} s: is the disk of {engine.folder} full? Its log there "
-        "says more. Free some space and start the server again: what was acknowledged is kept, and edges send the rest"
+def ready(args: argparse.Namespace, setup: Setup, admin: str, url: str, *, tasks: int) -> str:
+    """What a person is told, with what to do next."""
+    engine = setup.engine
+    kit = "--kit outvote-fleet/operator" if args.kit else f"--server {admin}"
+    joins = "--kit outvote-fleet/edges/NAME" if args.kit else f"--nats {url} NAME"
+    has_pages = dashboard() is not None
+    return "\n".join(
+        [
+            f"operators: {admin}   (outvote task {kit} list)",
+            f"dashboard: {admin}" if has_pages else "dashboard: not installed (pip install 'outvote[dashboard]')",
+            f"edges:     {url}   (outvote edge {joins})",
+            "engine:    runs elsewhere"
+            if engine is None
+            else f"engine:    process {engine.pid}, log in {engine.folder}",
+            f"{tasks} tasks in the log; Ctrl-C stops",
+        ]
     )
-
-
-class Restarts:
-    """How often the engine had to be started again; the supervisor's thread counts, others look."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def note(self, restart: Restart) -> None:
-        from outvote.network.logs import event
-
-        told = {"exit_code": restart.exit_code, "attempt": restart.attempt}
-        if restart.error is None:
-            self.count += 1
-            event(_log, logging.WARNING, "engine_restarted", **told)
-        else:  # the rest of the error are lines of the engine's own log
-            event(_log, logging.ERROR, "engine_restart_failed", **told, error=str(restart.error).partition("\n")[0])

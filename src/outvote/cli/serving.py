@@ -32,12 +32,20 @@ def port(text: str) -> int:
 
 
 def nats_url(text: str) -> str:
-    """Where a NATS server is."""
+    """Where NATS servers are."""
+    if all(_is_nats_url(each) for each in text.split(",")):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"must be an address like nats://127.0.0.1:4322, or several separated by commas, got {text!r}"
+    )
+
+
+def _is_nats_url(text: str) -> bool:
     with contextlib.suppress(ValueError):
         parts = urlsplit(text)
-        if parts.scheme in ("nats", "tls", "ws", "wss") and parts.hostname and (parts.port is None or parts.port > 0):
-            return text
-    raise argparse.ArgumentTypeError(f"must be an address like nats://127.0.0.1:4322, got {text!r}")
+        known = parts.scheme in ("nats", "tls", "ws", "wss")
+        return bool(known and parts.hostname and (parts.port is None or parts.port > 0))
+    return False
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
@@ -78,10 +86,10 @@ def versions() -> dict[str, str]:
     return {"version": __version__, "python": platform.python_version()}
 
 
-def http_url(host: str, port: int) -> str:
+def http_url(host: str, port: int, *, secured: bool = False) -> str:
     """Where a client on this machine finds it."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{'https' if secured else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def until_told(work: Coroutine[Any, Any, None], *, loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> int:

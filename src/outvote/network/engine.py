@@ -16,28 +16,28 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
 
 from outvote.core.errors import OutvoteError
+from outvote.network import engine_conf
+from outvote.network.kits import EngineKit
+from outvote.network.tokens import write_private
 
 BINARY = "nats-server"
 OLDEST = (2, 12)
 """The first version that may be used; 2.9, which Debian has, does not know `sync_interval: always`."""
 DEFAULT_PORT = 4322
-MAX_PAYLOAD = 1024 * 1024
-"""Bytes of the largest message, as NATS has it: records are far smaller, an answer to an edge that catches up less."""
-MAX_MEMORY = 256 * 1024 * 1024
-"""Bytes for streams in memory, of which we have none; JetStream would take three quarters of the machine's."""
 START_DEADLINE = 30.0
 """Seconds in which an engine must accept connections; a large store takes some to read."""
 STOP_DEADLINE = 10.0
@@ -122,14 +122,22 @@ class Engine:
     """A NATS server on a folder; `port=0` takes a free port, and keeps it when started again."""
 
     def __init__(
-        self, folder: Path, *, host: str = "127.0.0.1", port: int = DEFAULT_PORT, http_port: int | None = None
+        self,
+        folder: Path,
+        *,
+        host: str = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        http_port: int | None = None,
+        kit: EngineKit | None = None,
     ) -> None:
-        """Nothing happens before `start()`. `http_port` opens NATS's monitoring pages, to this machine only."""
+        """Nothing happens before `start()`. With a kit only its fleet is let in, over TLS; without one everybody is who
+        reaches `host`. `http_port` opens NATS's monitoring pages, to this machine only."""
         self.folder = Path(folder).absolute()
         self.configuration = self.folder / "engine.conf"
         self.log = self.folder / "engine.log"
         self.store = self.folder / "store"
         self.host = host
+        self.kit = kit
         self._port = _checked_port("port", port)
         self._http_port = None if http_port is None else _checked_port("http_port", http_port)
         self._binary: Binary | None = None
@@ -155,7 +163,8 @@ class Engine:
             raise EngineError(
                 "the engine has no address yet: with port 0 it takes one when it starts; start() it first"
             )
-        return f"nats://{_address(_LOOPBACK.get(self.host, self.host), self._port)}"
+        scheme = "nats" if self.kit is None else "tls"
+        return f"{scheme}://{_address(_LOOPBACK.get(self.host, self.host), self._port)}"
 
     @property
     def http_url(self) -> str | None:
@@ -229,6 +238,15 @@ class Engine:
                 os.close(self._lock)
                 self._lock = None
 
+    def reload(self) -> None:
+        """Have the engine read its certificate anew; connections that are there stay. What it knows of accounts it was
+        told otherwise, and keeps."""
+        with self._mutex:
+            child = self._child
+            if child is None or child.exited.is_set():
+                raise EngineError(f"the engine on {self.folder} is not running; start() it first")
+            child.process.send_signal(signal.SIGHUP)
+
     def supervise(
         self,
         on_restart: Callable[[Restart], None] | None = None,
@@ -290,7 +308,7 @@ class Engine:
                 raise EngineError(f"the engine on {self.folder} is being stopped")
             try:
                 self._tidy()
-                self.configuration.write_text(self._configure(), encoding="utf-8")
+                write_private(self.configuration, self._configure().encode())
                 command = [str(self._binary.path), "--config", str(self.configuration)]
                 self._child = _Child(command, self.log, self._lock)
             except (OSError, subprocess.SubprocessError) as error:
@@ -304,19 +322,22 @@ class Engine:
             self.log.replace(self.log.with_name(self.log.name + ".1"))
 
     def _configure(self) -> str:
-        """NATS reads JSON's strings. No accounts are named, so there is one for all, and it has JetStream."""
-        settings = {
-            "server_name": "outvote",
-            "listen": _address(self.host, self._port or -1),
-            "ports_file_dir": str(self.folder),
-            "max_payload": MAX_PAYLOAD,
-            "logtime_utc": True,
-            "jetstream": {"store_dir": str(self.store), "sync_interval": "always", "max_memory_store": MAX_MEMORY},
-        }
-        if self._http_port is not None:
-            settings["http"] = _address("127.0.0.1", self._http_port or -1)
-        lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items()]
-        return "\n".join(["# Written by outvote at each start: changes are lost.", *lines, ""])
+        """Without a kit no accounts are named, so there is one for all, and it has JetStream."""
+        kit = self.kit
+        trust = None
+        if kit is not None:
+            files = (kit.certificate.chain.absolute(), kit.certificate.key.absolute(), kit.ca.absolute())
+            trust = engine_conf.Trust(kit.operator, kit.system_account, kit.accounts, *files)
+        chosen = engine_conf.settings(
+            name="outvote",
+            listen=_address(self.host, self._port or -1),
+            store=self.store,
+            accounts=self.folder / "accounts",
+            trust=trust,
+            ports=self.folder,
+            http=None if self._http_port is None else _address("127.0.0.1", self._http_port or -1),
+        )
+        return engine_conf.text(chosen, "Written by outvote at each start: changes are lost.")
 
     def _is_ready(self, child: _Child) -> bool:
         """Whether the engine has written which ports it listens on, and greets a client there."""
@@ -327,7 +348,8 @@ class Engine:
         self._port = urlsplit(ports["nats"][0]).port or 0
         if "monitoring" in ports:
             self._http_port = urlsplit(ports["monitoring"][0]).port
-        return not child.exited.is_set() and _greets(_LOOPBACK.get(self.host, self.host), self._port)
+        host = _LOOPBACK.get(self.host, self.host)
+        return not child.exited.is_set() and _greets(host, self._port, secure=self.kit is not None)
 
     def _died(self, child: _Child) -> EngineError:
         taken = _TAKEN.search(child.logged())
@@ -417,14 +439,25 @@ def die_with(parent: int) -> Callable[[], None]:
     return tie
 
 
-def _greets(host: str, port: int) -> bool:
+def _greets(host: str, port: int, *, secure: bool) -> bool:
     """Whether a NATS server with JetStream answers; its first line says so, before any credential."""
     try:
-        with socket.create_connection((host, port), timeout=1) as connection, connection.makefile("rb") as lines:
-            greeting = lines.readline()
+        with ExitStack() as opened:
+            connection = opened.enter_context(socket.create_connection((host, port), timeout=1))
+            if secure:
+                connection = opened.enter_context(_own_child().wrap_socket(connection))
+            greeting = opened.enter_context(connection.makefile("rb")).readline()
         return greeting.startswith(b"INFO ") and json.loads(greeting[5:])["jetstream"] is True
     except (OSError, ValueError, KeyError):
         return False
+
+
+def _own_child() -> ssl.SSLContext:
+    """For a greeting that holds no secret, of the process that we started: its certificate may be for other names."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _hold(folder: Path) -> int:

@@ -38,7 +38,7 @@ class KitFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """`kit.json`."""
 
     kit: str
-    version: int = VERSION
+    version: int = 1  # what one is that names none
     edge: str = ""
     nats: list[str] = []
     server: str = ""

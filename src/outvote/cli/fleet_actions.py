@@ -1,0 +1,273 @@
+"""What the actions of `outvote fleet` do: `outvote.fleet` does it, here it is asked for and told. Thin."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from outvote.cli.options import check_writable, write_json
+from outvote.cli.serving import Failed
+from outvote.core.errors import InvalidTask
+
+if TYPE_CHECKING:
+    from outvote.fleet.folder import Fleet
+    from outvote.fleet.making import Brought
+
+FOLDER = "outvote-fleet"
+
+
+def run_action(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    from outvote.fleet.errors import FleetError
+
+    check_writable(args.json, "the JSON file")
+    try:
+        return run(args)
+    except FleetError as error:
+        raise Failed(str(error)) from None
+
+
+def _fleet(args: argparse.Namespace) -> Fleet:
+    from outvote.fleet.folder import Fleet
+
+    return Fleet(Path(args.folder))
+
+
+def _brought(args: argparse.Namespace) -> Brought | None:
+    from outvote.fleet.making import Brought
+
+    ca = getattr(args, "ca", None)
+    if args.certificate is None and args.key is None and ca is None:
+        return None
+    if args.certificate is None or args.key is None:
+        raise InvalidTask("a certificate of your own comes with its key: give --certificate and --key")
+    return Brought(Path(args.certificate), Path(args.key), None if ca is None else Path(ca))
+
+
+def init(args: argparse.Namespace) -> int:
+    from outvote.fleet.addresses import read_address
+    from outvote.fleet.making import Plan, make_fleet
+    from outvote.fleet.state import SERVER_PORT
+    from outvote.network.engine import DEFAULT_PORT
+
+    plan = Plan(
+        engines=[read_address(each, default_port=DEFAULT_PORT) for each in args.engine or ["localhost"]],
+        server=read_address(args.server, default_port=SERVER_PORT),
+        name=args.name,
+        also=args.also,
+        days=args.days,
+        disk=args.disk,
+        store=args.store,
+        brought=_brought(args),
+    )
+    state = make_fleet(Path(args.folder), plan, now=time.time())
+    folder = args.folder
+    record = {
+        "folder": str(Path(folder).absolute()),
+        "name": state.name,
+        "engines": state.nats,
+        "server": f"https://{state.server_address}",
+        "expires": state.servers.credential.expires,
+        "kits": ["server", "operator", *state.engine_kits],
+    }
+    one = len(state.engines) == 1
+    lines = [
+        f"made the fleet {state.name!r} in {folder}: keep it on this machine, and a backup of it in a safe place",
+        f"  {folder}/server    for the servers" + (", which start the engine, too" if one else ""),
+        f"  {folder}/operator  for those who manage tasks",
+        *(f"  {folder}/{each}  for an engine of your own{', instead' if one else ''}" for each in state.engine_kits),
+        "next:",
+        f"  outvote server --kit {folder}/server",
+        f"  outvote fleet {_option(folder)}add paris",
+    ]
+    _tell(args, record, "\n".join(lines))
+    return 0
+
+
+def add(args: argparse.Namespace) -> int:
+    from outvote.cli import fleet_show
+    from outvote.fleet.members import add_edges
+
+    added = add_edges(_fleet(args), args.edges, days=args.days, https=args.https, brought=_brought(args))
+    record = {
+        "edges": [
+            {"edge": each.name, "kit": _path(args, each.kit), "expires": each.expires}
+            | ({} if each.token is None else {"token": each.token})
+            for each in added
+        ]
+    }
+    lines = []
+    for each in added:
+        lines.append(
+            f"added {each.name}, until {fleet_show.day(each.expires)}: outvote edge --kit {_path(args, each.kit)}"
+        )
+        if each.token is not None:
+            lines += [f"token of its application, shown once: {each.token}"]
+    _tell(args, record, "\n".join(lines))
+    return 0
+
+
+def list_all(args: argparse.Namespace) -> int:
+    from outvote.cli import fleet_show
+    from outvote.fleet.overview import overview
+
+    found = overview(_fleet(args))
+    if args.json:
+        write_json(found, args.json)
+    if args.json != "-":
+        fleet_show.show(found)
+    return 0
+
+
+def revoke(args: argparse.Namespace) -> int:
+    from outvote.fleet.members import revoke_edge
+
+    if args.discount and args.no_push:
+        raise InvalidTask(
+            "--discount needs the engine to be told first, or the edge would send more: leave out --no-push"
+        )
+    fleet = _fleet(args)
+    new = revoke_edge(fleet, args.edge)
+    told = [] if args.no_push else _push(fleet)
+    tasks: list[str] | None = None
+    if args.discount:
+        from outvote.fleet.discount import discount
+
+        tasks = list(discount(fleet.folder / "operator", args.edge).get("tasks", []))
+    lines = [f"revoked {args.edge}" if new else f"{args.edge} was revoked before", _told(args, told)]
+    if tasks is None:
+        lines.append(
+            "what it has sent goes on counting; if it must not: "
+            f"outvote fleet {_option(args.folder)}revoke {args.edge} --discount"
+        )
+    else:
+        lines.append(f"what it had sent counts no more in: {', '.join(tasks) or 'no task, there was nothing'}")
+    _tell(args, {"revoked": args.edge, "engines": told, "discounted": tasks}, "\n".join(lines))
+    return 0
+
+
+def push(args: argparse.Namespace) -> int:
+    told = _push(_fleet(args))
+    _tell(args, {"engines": told}, f"told: {', '.join(told)}")
+    return 0
+
+
+def renew(args: argparse.Namespace) -> int:
+    from outvote.fleet import members
+
+    if not (args.edges or args.all or args.server or args.certificates or args.operator):
+        raise InvalidTask("nothing to renew: name edges, or give --all, --server, --certificates or --operator")
+    if args.edges and args.all:
+        raise InvalidTask("name edges, or give --all: not both")
+    brought = _brought(args)
+    if brought is not None and not args.certificates:
+        raise InvalidTask("--certificate and --key are for --certificates")
+    fleet = _fleet(args)
+    days = {} if args.days is None else {"days": args.days}
+    kits: list[str] = []
+    if args.edges or args.all:
+        done = members.renew_edges(fleet, args.edges or None, revoke_old=args.revoke_old, **days)
+        kits += [f"edges/{each}" for each in done]
+    if args.server:
+        members.renew_server(fleet, revoke_old=args.revoke_old, **days)
+        kits.append("server")
+    if args.certificates:
+        kits += members.renew_certificates(fleet, brought=brought, **days)
+    if args.operator:
+        members.renew_operator(fleet, revoke_old=args.revoke_old, **days)
+        kits += ["operator", "server"]
+    kits = list(dict.fromkeys(kits))
+    revoked = args.revoke_old and (args.edges or args.all or args.server)
+    told = _push(fleet) if revoked and not args.no_push else []
+    lines = [f"renewed: {', '.join(kits) or 'nothing, there is none'}; bring these kits to where they are used"]
+    if revoked:
+        lines.append(_told(args, told))
+    _tell(args, {"kits": [_path(args, each) for each in kits], "engines": told}, "\n".join(lines))
+    return 0
+
+
+def token_add(args: argparse.Namespace) -> int:
+    from outvote.fleet.members import add_token
+
+    secret = add_token(_fleet(args), args.name, args.role, days=args.days, edge=args.edge)
+    _tell(args, {"name": args.name, "role": args.role, "token": secret}, secret)
+    if not args.json:
+        where = _path(args, "server" if args.edge is None else f"edges/{args.edge}")
+        print(f"shown once: keep it now. What accepts it: {where}/tokens.json", file=sys.stderr)
+    return 0
+
+
+def token_remove(args: argparse.Namespace) -> int:
+    from outvote.fleet.members import remove_token
+
+    count = remove_token(_fleet(args), args.name, edge=args.edge)
+    _tell(args, {"removed": args.name, "count": count}, f"removed {args.name}")
+    return 0
+
+
+def token_list(args: argparse.Namespace) -> int:
+    from outvote.cli import fleet_show
+    from outvote.fleet.members import list_tokens
+    from outvote.fleet.overview import token_record
+
+    found = [token_record(each, time.time()) for each in list_tokens(_fleet(args), edge=args.edge)]
+    if args.json:
+        write_json({"tokens": found}, args.json)
+    if args.json != "-":
+        fleet_show.show_tokens(found)
+    return 0
+
+
+def export(args: argparse.Namespace) -> int:
+    from outvote.fleet.export import export_files, read_kit, secret_manifest
+    from outvote.network.tokens import write_private
+
+    files = read_kit(_fleet(args), args.kit)
+    if args.format == "kubernetes":
+        manifest = secret_manifest(files, name=args.kit, namespace=args.namespace)
+        if args.to == "-":
+            if args.json:
+                raise InvalidTask("--to - prints the Secret: leave out --json, or name a file")
+            sys.stdout.write(manifest)
+            return 0
+        check_writable(args.to, "the Secret")
+        write_private(Path(args.to), manifest.encode())
+    else:
+        export_files(files, Path(args.to), name=args.kit, now=time.time())
+    _tell(
+        args, {"kit": args.kit, "to": args.to}, f"exported {args.kit} to {args.to}: it holds secrets, carry it safely"
+    )
+    return 0
+
+
+# ---- for all of them
+
+
+def _push(fleet: Fleet) -> list[str]:
+    from outvote.fleet.push import push as tell
+
+    return list(tell(fleet).engines)
+
+
+def _told(args: argparse.Namespace, engines: list[str]) -> str:
+    if engines:
+        return f"told: {', '.join(engines)}; whoever was connected with it is cut off"
+    return f"the engine is not yet told: run `outvote fleet {_option(args.folder)}push`"
+
+
+def _tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
+    if args.json:
+        write_json(record, args.json)
+    if args.json != "-":
+        print(text)
+
+
+def _path(args: argparse.Namespace, kit: str) -> str:
+    return f"{args.folder.rstrip('/')}/{kit}"
+
+
+def _option(folder: str) -> str:
+    return "" if folder == FOLDER else f"--folder {folder} "

@@ -1,0 +1,1 @@
+"""Who takes part in a fleet: keys, certificates, credentials and kits."""

@@ -1,0 +1,74 @@
+"""Where an engine or a server is: a host and a port, as people write them. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from outvote.core.errors import InvalidTask
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+"""What every certificate of ours covers besides: a server and its engine talk on one machine."""
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def listen(self) -> Address:
+        """What to listen on: this machine only where that is the address, else all of its addresses."""
+        if is_loopback(self.host):
+            return Address("127.0.0.1" if self.host == "localhost" else self.host, self.port)
+        return Address("::" if ":" in self.host else "0.0.0.0", self.port)
+
+
+def read_address(text: str, *, default_port: int) -> Address:
+    """`HOST`, `HOST:PORT`, `[IPv6]` or `[IPv6]:PORT`."""
+    match = re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?", text)
+    if match is None:
+        raise _refused(text)
+    port = default_port if match[2] is None else int(match[2])
+    if not 0 < port <= 65535:
+        raise _refused(text)
+    if match[1].startswith("["):
+        try:
+            return Address(str(ipaddress.IPv6Address(match[1][1:-1])), port)
+        except ValueError:
+            raise _refused(text) from None
+    return Address(check_host(match[1]), port)
+
+
+def check_host(text: str) -> str:
+    """A name of the DNS or an IP address, such as a certificate can be made for."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        pass
+    if not _HOST.fullmatch(text) or re.fullmatch(r"[0-9.]+", text):
+        raise InvalidTask(
+            f"{text!r} is no host: needed is a name like engine.example.org or an address like 10.0.0.5; write an "
+            "address of IPv6 in brackets where a port may follow"
+        )
+    return text.lower()
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _refused(text: str) -> InvalidTask:
+    return InvalidTask(
+        f"{text!r} is no address: needed is HOST or HOST:PORT, like 10.0.0.5:4322, engine.example.org or [fd00::5]:4322"
+    )

@@ -1,0 +1,129 @@
+"""`fleet.json`: what a fleet consists of. Names, addresses, public keys and times only: no secret is in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from outvote.core.errors import InvalidTask
+from outvote.fleet.addresses import Address, read_address
+from outvote.network.engine import DEFAULT_PORT
+
+FILE: Final = "fleet.json"
+VERSION: Final = 1
+SERVER_PORT: Final = 8600
+SOON: Final = 30
+"""Days before its end from which on it is said that something expires."""
+DAY: Final = 86400
+
+
+class Issued(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A credential: whose key, and from when until when; seconds since 1970."""
+
+    key: str
+    issued: int
+    expires: int
+
+
+class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An edge, or the fleet's servers."""
+
+    credential: Issued
+    older: list[Issued] = []
+    """What was issued before and may still be good."""
+    revoked: int | None = None
+    https: str | None = None
+    """Where its API listens beyond its own machine."""
+
+    def all_credentials(self) -> list[Issued]:
+        return [self.credential, *self.older]
+
+
+class Revocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key that counts no more, from when on, and when it would have ended anyway."""
+
+    at: int
+    expires: int
+
+
+class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    version: int
+    name: str
+    made: int
+    operator: str
+    account: str
+    """Of the edges."""
+    log: str
+    """Of the log and the servers."""
+    system: str
+    engines: list[str]
+    server: str
+    also: list[str]
+    """Further names that certificates are for."""
+    brought: bool
+    """Whether the user brings the certificates: then there is no authority of our own."""
+    disk: int | None
+    """The most bytes of the log."""
+    store: str
+    """Where engines of your own keep their files."""
+    claimed: int
+    """When the newest claims of both accounts were made."""
+    told: int
+    """Those that engines are known to have."""
+    servers: Member
+    edges: dict[str, Member]
+    revoked: dict[str, Revocation]
+
+    @property
+    def engine_addresses(self) -> list[Address]:
+        return [read_address(each, default_port=DEFAULT_PORT) for each in self.engines]
+
+    @property
+    def server_address(self) -> Address:
+        return read_address(self.server, default_port=SERVER_PORT)
+
+    @property
+    def nats(self) -> list[str]:
+        return [f"tls://{each}" for each in self.engine_addresses]
+
+    @property
+    def engine_kits(self) -> list[str]:
+        """Folders of engines that you run yourself."""
+        count = len(self.engines)
+        return ["engine"] if count == 1 else [f"engine-{number}" for number in range(1, count + 1)]
+
+    @property
+    def all_engine_kits(self) -> list[str]:
+        """With the one in the server's kit: a single engine can be started by the server."""
+        return [*self.engine_kits, *(["server/engine"] if len(self.engines) == 1 else [])]
+
+
+def read_state(content: bytes) -> FleetFile:
+    try:
+        state = msgspec.json.decode(content, type=FleetFile)
+    except msgspec.MsgspecError as error:
+        raise InvalidTask(f"{FILE} is damaged: {error}; restore it from your backup of the fleet folder") from None
+    if state.version != VERSION:
+        raise InvalidTask(f"{FILE} has version {state.version}, this program reads {VERSION}")
+    return state
+
+
+def write_state(state: FleetFile) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n"
+
+
+def standing(member: Member, now: float) -> str:
+    """How it is with a member: for people and programs."""
+    if member.revoked is not None:
+        return "revoked"
+    return lasts(member.credential.expires, now)
+
+
+def lasts(expires: int, now: float) -> str:
+    days = int((expires - now) // DAY)
+    if expires <= now:
+        return "expired"
+    return f"expires in {days} {'day' if days == 1 else 'days'}" if days <= SOON else "valid"

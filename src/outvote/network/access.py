@@ -1,0 +1,72 @@
+"""How a process is let in by an engine: its credential, and who must have signed the engine's certificate.
+
+Both are files that may be replaced while they are in use: who holds a connection looks at `seen` now and then.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import ssl
+from collections import UserString
+from dataclasses import dataclass
+from pathlib import Path
+
+from outvote.core.errors import InvalidTask
+
+
+@dataclass(frozen=True)
+class Access:
+    """The files of one process."""
+
+    creds: Path | UserString
+    """Its credential: a file, or what would be in it."""
+    ca: Path
+    called: str | None = None
+    """The name that the engine's certificate is for, where the engine is reached under another."""
+
+    def context(self) -> ssl.SSLContext:
+        """For connections to engines: only certificates of this fleet are trusted."""
+        try:
+            context = ssl.create_default_context(cafile=str(self.ca))
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidTask(f"{str(self.ca)!r} is no certificate to trust: {error}") from None
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    def seen(self) -> tuple[int, ...]:
+        """Changes when one of the files was replaced; empty while one is missing."""
+        try:
+            return tuple(part for path in (self.creds, self.ca) if isinstance(path, Path) for part in _look(path))
+        except OSError:
+            return ()
+
+    def credential(self) -> Credential:
+        """What the credential says of itself; whether it is good the engine decides."""
+        try:
+            text = self.creds.read_text(encoding="ascii") if isinstance(self.creds, Path) else str(self.creds)
+            lines = text.splitlines()
+            token = next(after for line, after in itertools.pairwise(lines) if "BEGIN NATS USER JWT" in line)
+            body = token.split(".")[1]
+            claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            return Credential(str(claims["name"]), int(claims["exp"]) if claims.get("exp") else None)
+        except (OSError, ValueError, KeyError, IndexError, StopIteration, TypeError, AttributeError):
+            where = repr(str(self.creds)) if isinstance(self.creds, Path) else "what was given"
+            raise InvalidTask(
+                f"{where} is no credential of NATS: `outvote fleet` writes them, and a copy must be whole"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Credential:
+    """Whose it is, and how long it is good."""
+
+    name: str
+    expires: int | None
+    """Seconds since 1970."""
+
+
+def _look(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,239 @@
+"""One connection to the engine that comes back by itself, whatever ended it, and says so in the log, each thing once.
+
+nats-py comes back when the network fails, and gives up when the engine says why it ends a connection: a credential that
+has expired, or was revoked. But credentials are renewed, so ours tries again, more and more seldom.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+from urllib.parse import ParseResult
+
+from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
+from nats.aio.transport import TcpTransport
+from nats.errors import Error as NatsError
+from nats.protocol.parser import PERMISSIONS_ERR
+
+from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.network.access import Access
+from outvote.network.logs import event
+
+WAIT: Final = 0.25
+"""Seconds between two attempts."""
+LONGEST_WAIT: Final = 10.0
+"""The same once the engine has refused the credential: doubled each time up to here."""
+CREDENTIAL_LOOK: Final = 2.0
+"""Seconds between two looks whether a credential was renewed."""
+TELL_AGAIN: Final = 60.0
+"""Seconds after which it is said again that the engine forbids something, or that news is false."""
+_SHUTDOWN: Final = 1.0  # seconds in which the other side must have said goodbye
+_REFUSALS: Final = ("authorization violation", "authentication")  # … expired, … revoked, … timeout
+
+_log = logging.getLogger(__name__)
+
+
+class LinkError(OutvoteError):
+    """The engine cannot be reached, or is not set up as it must be."""
+
+
+class Connection(Client):
+    """nats-py's client, which does not give up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forbidden = 0
+        """How often the engine did not allow what was asked of it."""
+        self.credential_expires: int | None = None
+        """When the credential that is used ends: seconds since 1970."""
+        self._opened = False
+        self._ending = False
+        self._last: Exception | None = None
+        self._refusal: Exception | None = None
+        self._said_trouble = True
+        self._said: dict[str, float] = {}
+        self._access: Access | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def open(
+        self,
+        urls: str,
+        *,
+        name: str,
+        patience: float | None,
+        access: Access | None,
+        again: Callable[[], None],
+    ) -> None:
+        """Connect to one of these addresses, separated by commas; without `patience`, in seconds, try for ever.
+
+        `again` is called at every reconnection.
+        """
+
+        self._said_trouble = patience is not None  # then the error says it
+        self._access = access
+        seen = None if access is None else access.seen()
+        self.credential_expires = None if access is None else access.credential().expires
+
+        async def reconnected() -> None:
+            self.options["reconnect_time_wait"] = WAIT
+            self._said_trouble = False
+            event(_log, logging.INFO, "engine_reconnected")
+            again()
+
+        opening = self.connect(
+            urls.split(","),
+            name=name,
+            inbox_prefix=f"_INBOX.{name}",
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=WAIT,  # type: ignore[arg-type]  # a part of a second is good
+            ping_interval=10,
+            connect_timeout=2,
+            error_cb=self._trouble,
+            disconnected_cb=self._lost,
+            reconnected_cb=reconnected,
+            tls=None if access is None else access.context(),
+            tls_handshake_first=access is not None,
+            user_credentials=None if access is None else access.creds,  # type: ignore[arg-type]  # it takes any UserString
+        )
+        try:
+            await asyncio.wait_for(opening, patience)
+        except (NatsError, OSError, TimeoutError) as error:
+            with suppress(NatsError, OSError):
+                await self.close()
+            if self._refusal is not None:
+                raise LinkError(
+                    f"the NATS server at {urls} does not let {name!r} in: {self._refusal}. Is its credential of this "
+                    "fleet, and still good? See `outvote fleet list`"
+                ) from None
+            why = str(error) or (str(self._last) if self._last else "") or f"nothing within {patience:g} s"
+            raise LinkError(f"no NATS answers at {urls}: {why}; start one, or name another") from None
+        self._opened, self._said_trouble = True, False
+        event(_log, logging.INFO, "engine_connected")
+        if access is not None:
+            self._renewing = asyncio.create_task(self._renew(access, seen))
+
+    async def end(self) -> None:
+        """For good."""
+        self._ending = True
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        await self.close()
+
+    async def _renew(self, access: Access, seen: object) -> None:
+        """For ever: when the credential was replaced, go on with the new one. What is not sent yet is sent then."""
+        while True:
+            await asyncio.sleep(CREDENTIAL_LOOK)
+            now = access.seen()
+            if not now or now == seen:
+                continue
+            seen = now
+            try:
+                self.credential_expires = access.credential().expires
+                self.options["tls"] = access.context()
+            except InvalidTask as error:  # half a copy, perhaps: the next look will tell
+                event(_log, logging.ERROR, "credential_not_renewed", error=str(error))
+                continue
+            self.options["reconnect_time_wait"] = WAIT
+            await self.force_reconnect()
+            event(_log, logging.INFO, "credential_renewed")
+
+    async def _lost(self) -> None:
+        if self._opened and not self._ending:
+            event(_log, logging.WARNING, "engine_disconnected")
+
+    async def _trouble(self, error: Exception) -> None:
+        """Errors of single requests are raised there; the rest heals by itself. There is one for every attempt."""
+        self._last = error
+        if is_forbidden(error):
+            self.forbidden += 1
+            if self._may_say("engine_forbids"):
+                event(_log, logging.ERROR, "engine_forbids", do="is the credential that of another?")
+        elif is_refusal(error):
+            self._refusal = error
+            self.options["reconnect_time_wait"] = min(2 * self.options["reconnect_time_wait"], LONGEST_WAIT)
+            if not self._said_trouble:
+                event(_log, logging.ERROR, "credential_refused", error=str(error), do="see outvote fleet list")
+            self._said_trouble = True
+        elif not self._opened and not self._said_trouble:
+            self._said_trouble = True
+            event(_log, logging.WARNING, "engine_unreachable", error=type(error).__qualname__)
+
+    def note_false_news(self) -> None:
+        """Something came where news comes, and is none of the log: only somebody who means harm has it put there."""
+        if self._may_say("false_news"):
+            event(_log, logging.ERROR, "false_news", do="a site of this fleet pretends to be the log: find it")
+
+    def _may_say(self, name: str) -> bool:
+        """Each thing once a minute."""
+        now = asyncio.get_running_loop().time()
+        if now - self._said.get(name, -TELL_AGAIN) < TELL_AGAIN:
+            return False
+        self._said[name] = now
+        return True
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if self._access is None:
+            await super()._connect_to_server(s)
+            return
+        s.last_attempt = time.monotonic()
+        self._transport = _TlsTransport(self.ssl_context, self._access.called)
+        await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
+
+    async def _process_err(self, err_msg: str) -> None:
+        """What the engine says before it ends the connection; a thing that is not allowed does not end it."""
+        if PERMISSIONS_ERR in err_msg.lower():
+            await super()._process_err(err_msg)
+            return
+        error = NatsError("nats: " + err_msg.strip().strip("'"))
+        self._err = error
+        await self._error_cb(error)
+        await self._process_op_err(error)
+
+
+class _TlsTransport(TcpTransport):
+    """TLS from the first byte on: else who is in between could say that there is none.
+
+    nats-py would begin in plaintext and go over to TLS, and waits for ever if that fails.
+    """
+
+    def __init__(self, context: ssl.SSLContext, called: str | None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._context = context
+        self._called = called
+
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
+        self._io_reader, self._io_writer = await asyncio.wait_for(
+            asyncio.open_connection(
+                uri.hostname,
+                uri.port,
+                limit=buffer_size,
+                ssl=self._context,
+                server_hostname=self._called or uri.hostname,
+                ssl_shutdown_timeout=_SHUTDOWN,
+            ),
+            connect_timeout,
+        )
+
+    async def connect_tls(self, *_: object) -> None:
+        """It is there already."""
+
+    async def wait_closed(self) -> None:
+        """How the other side takes its leave does not matter."""
+        with suppress(OSError):
+            await super().wait_closed()  # type: ignore[no-untyped-call]
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the engine does not let us in."""
+    return any(each in str(error).lower() for each in _REFUSALS)
+
+
+def is_forbidden(error: Exception) -> bool:
+    """Whether the engine lets us in, and yet not do this."""
+    return PERMISSIONS_ERR in str(error).lower()

@@ -1,0 +1,64 @@
+"""The engine that a server starts itself, watched: how often it had to be started again, whether it stores, and whether
+its certificate was renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from outvote.network.engine import Engine, EngineError, Restart
+from outvote.network.logs import event
+from outvote.network.server import SyncServer
+
+STORE_PATIENCE: Final = 20.0
+"""Seconds that our own engine may answer and yet store nothing."""
+CERTIFICATE_LOOK: Final = 5.0
+"""Seconds between two looks whether its certificate was renewed."""
+
+_log = logging.getLogger(__name__)
+
+
+class Restarts:
+    """How often the engine had to be started again; the supervisor's thread counts, others look."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def note(self, restart: Restart) -> None:
+        told = {"exit_code": restart.exit_code, "attempt": restart.attempt}
+        if restart.error is None:
+            self.count += 1
+            event(_log, logging.WARNING, "engine_restarted", **told)
+        else:  # the rest of the error are lines of the engine's own log
+            event(_log, logging.ERROR, "engine_restart_failed", **told, error=str(restart.error).partition("\n")[0])
+
+
+async def while_it_stores(server: SyncServer, engine: Engine) -> None:
+    """Until our own engine answers and stores nothing, as after its disk was full: it must be started again."""
+    loop = asyncio.get_running_loop()
+    well = loop.time()
+    while loop.time() - well < STORE_PATIENCE:
+        await asyncio.sleep(STORE_PATIENCE / 10)
+        if server.ready or not server.has_read:
+            well = loop.time()
+    raise EngineError(
+        f"the engine has stored nothing for {STORE_PATIENCE:g} s: is the disk of {engine.folder} full? Its log there "
+        "says more. Free some space and start the server again: what was acknowledged is kept, and edges send the rest"
+    )
+
+
+async def while_certificates_last(engine: Engine) -> None:
+    """For ever: an engine reads its certificate again when it was renewed; connections stay as they are."""
+    if engine.kit is None:
+        await asyncio.Event().wait()
+        return
+    files = engine.kit.certificate
+    seen = [each.stat().st_mtime_ns for each in files]
+    while True:
+        await asyncio.sleep(CERTIFICATE_LOOK)
+        now = [each.stat().st_mtime_ns for each in files if each.exists()]
+        if len(now) == len(seen) and now != seen:
+            seen = now
+            engine.reload()
+            event(_log, logging.INFO, "engine_certificate_renewed")

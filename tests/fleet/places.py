@@ -1,0 +1,120 @@
+"""A fleet that runs: its engine, and connections to it with the kits that were made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+
+from nats.aio.client import Client
+
+from network.processes import comes
+from outvote.fleet.folder import Fleet
+from outvote.network.access import Access
+from outvote.network.engine import Engine
+from outvote.network.kits import EngineKit, read_edge_kit, read_server_kit
+from outvote.network.link import Link
+
+
+class Place:
+    """An engine on the fleet's kit."""
+
+    def __init__(self, folder: Path, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self._store = folder / "store"
+        self._port = fleet.look().engine_addresses[0].port
+        self.engine = self._engine(None)
+
+    def _engine(self, kit: EngineKit | None) -> Engine:
+        return Engine(self._store, port=self._port, kit=kit or read_server_kit(self.fleet.folder / "server").engine)
+
+    def __enter__(self) -> Place:
+        self.engine.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.engine.stop()
+
+    async def restart(self, kit: EngineKit | None = None) -> None:
+        """With the fleet's kit as it is now, or with another."""
+        await asyncio.to_thread(self.engine.stop)
+        self.engine = self._engine(kit)
+        await asyncio.to_thread(self.engine.start)
+
+    def access(self, name: str) -> Access:
+        if name == "server":
+            kit = read_server_kit(self.fleet.folder / "server")
+            return Access(kit.creds, kit.ca)
+        edge = read_edge_kit(self.fleet.folder / "edges" / name)
+        return Access(edge.creds, edge.ca)
+
+    async def link(self, name: str) -> Link:
+        return await Link.connect(self.engine.url, name=name, patience=10, access=self.access(name))
+
+    @asynccontextmanager
+    async def client(self, name: str, access: Access | None = None) -> AsyncIterator[Guest]:
+        """A bare client, which does not come back."""
+        access = access or self.access(name)
+        async with guest(self.engine.url, name, access) as opened:
+            yield opened
+
+    async def lets_in(self, name: str, access: Access | None = None) -> bool:
+        """Whether the engine does; if not, it lets others in, so it was not just away."""
+        try:
+            async with self.client(name, access):
+                return True
+        except Exception:  # a connection that is ended while it is made shows in many ways
+            async with self.client("server"):
+                return False
+
+    def logged(self, what: str) -> int:
+        return self.engine.log.read_text(errors="replace").lower().count(what)
+
+
+class Guest:
+    """A connection, and what the engine objected to."""
+
+    def __init__(self, client: Client, troubles: list[str]) -> None:
+        self.client = client
+        self.troubles = troubles
+
+    async def is_denied(self, subject: str, payload: bytes = b"") -> None:
+        """Publish, and wait until the engine says that this is not allowed."""
+        before = len(self.troubles)
+        await self.client.publish(subject, payload)
+        await comes(lambda: len(self.troubles) > before, f"{subject} is refused", within=10)
+        assert "permissions violation for publish" in self.troubles[-1].lower()
+
+    async def ends(self) -> None:
+        await comes(lambda: self.client.is_closed, "it is cut off", within=10)
+
+
+@asynccontextmanager
+async def guest(url: str, name: str, access: Access) -> AsyncIterator[Guest]:
+    troubles: list[str] = []
+
+    async def note(error: Exception) -> None:
+        troubles.append(str(error))
+
+    client = Client()
+    connecting = client.connect(
+        url,
+        inbox_prefix=f"_INBOX.{name}",
+        user_credentials=str(access.creds),
+        tls=access.context(),
+        tls_handshake_first=True,
+        allow_reconnect=False,
+        max_reconnect_attempts=1,
+        reconnect_time_wait=0,
+        connect_timeout=5,
+        error_cb=note,
+    )
+    await connecting
+    try:
+        yield Guest(client, troubles)
+    finally:
+        await client.close()

@@ -1,0 +1,111 @@
+"""Three engines of one's own, from their kits: they find each other over TLS, and keep the log three times."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from nats.errors import Error as NatsError
+
+from fleet.places import guest
+from network.processes import free_port
+from outvote.fleet import members
+from outvote.fleet.addresses import Address
+from outvote.fleet.errors import FleetError
+from outvote.fleet.folder import Fleet
+from outvote.fleet.kit_files import CLUSTER_OFFSET
+from outvote.fleet.making import Plan, make_fleet
+from outvote.fleet.push import push
+from outvote.network.access import Access
+from outvote.network.engine import die_with, find_binary
+from outvote.network.link import STREAM, Link
+from outvote.network.records import DOWN, UP
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    """Three engines on one machine; each keeps its files in its kit."""
+    ports: list[int] = []
+    while len(ports) < 3:
+        port = free_port()
+        if port + CLUSTER_OFFSET < 65536:
+            ports.append(port)
+    store = str(tmp_path / "store")
+    plan = Plan([Address("localhost", port) for port in ports], Address("localhost", 8600), store=store)
+    make_fleet(tmp_path / "fleet", plan, now=time.time())
+    fleet = Fleet(tmp_path / "fleet")
+    for kit in fleet.look().engine_kits:
+        conf = fleet.folder / kit / "nats.conf"
+        conf.write_text(conf.read_text().replace(store, f"{store}-{kit}"))
+    return fleet
+
+
+def test_the_configuration_of_each_is_good(fleet: Fleet) -> None:
+    for kit in fleet.look().engine_kits:
+        done = subprocess.run(
+            [find_binary().path, "-t", "--config", "nats.conf"],
+            cwd=fleet.folder / kit,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        text = (fleet.folder / kit / "nats.conf").read_text()
+        assert 'sync_interval: "always"' in text
+        assert "verify: true" in text
+
+
+@pytest.fixture
+def engines(fleet: Fleet, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    with ExitStack() as stack:
+        started = []
+        for kit in fleet.look().engine_kits:
+            log = stack.enter_context((tmp_path / f"{kit}.log").open("wb"))
+            process = subprocess.Popen(
+                [find_binary().path, "--config", "nats.conf"],
+                cwd=fleet.folder / kit,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with(os.getpid()),
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            started.append(process)
+        yield started
+
+
+def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revocations(
+    fleet: Fleet, engines: list[subprocess.Popen[bytes]]
+) -> None:
+    members.add_edges(fleet, ["paris"])
+    server = Access(fleet.folder / "server/server.creds", fleet.folder / "ca.pem")
+    paris = Access(fleet.folder / "edges/paris/edge.creds", fleet.folder / "ca.pem")
+    urls = fleet.look().nats
+
+    async def run() -> None:
+        async with await Link.connect(",".join(urls), name="server", patience=20, access=server) as link:
+            await link.ensure_stream()
+            assert (await link._stream.stream_info(STREAM)).config.num_replicas == 3
+            for number, url in enumerate(urls):  # whichever it is connected to
+                async with await Link.connect(url, name="paris", patience=20, access=paris) as edge:
+                    assert await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
+            assert await link.store(f"{DOWN}.shop.task", b"{}")
+        members.revoke_edge(fleet, "paris")
+        told = await asyncio.to_thread(push, fleet)
+        assert told.engines == tuple(f"fleet-engine-{number}" for number in (1, 2, 3))
+        for url in urls:
+            with pytest.raises((NatsError, OSError, EOFError)):
+                async with guest(url, "paris", paris):
+                    pass
+        engines[0].kill()
+        engines[0].wait()
+        with pytest.raises(FleetError, match=r"2 of 3 engines have confirmed \(fleet-engine-2, fleet-engine-3\)"):
+            await asyncio.to_thread(push, fleet, patience=2)
+
+    asyncio.run(run())

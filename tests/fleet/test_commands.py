@@ -1,0 +1,331 @@
+"""`outvote fleet` as people meet it: what it prints, what it refuses, exit codes, and that it shows no secret."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import stat
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from network.processes import OUTVOTE, Start, commands, free_port, request, until
+from outvote.cli.main import main
+from outvote.fleet.certificates import new_authority, new_certificate
+from outvote.network.kits import read_edge_kit, read_operator_kit, read_server_kit
+from outvote.network.tokens import TokenBook
+
+SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|PRIVATE KEY")
+
+
+class Shell:
+    """A folder in which commands are given."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.fleet = folder / "outvote-fleet"
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        """Exit code, output and errors."""
+        try:
+            code = main(["fleet", *words])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = self._capsys.readouterr()
+        return code, printed.out, printed.err
+
+    def good(self, *words: str) -> str:
+        code, out, err = self(*words)
+        assert (code, err) == (0, ""), err
+        return out
+
+    def json(self, *words: str) -> dict[str, Any]:
+        return dict(json.loads(self.good(*words, "--json")))
+
+    def refused(self, *words: str, code: int = 2) -> str:
+        found, out, err = self(*words)
+        assert (found, out) == (code, ""), (found, out, err)
+        assert err.startswith("outvote fleet")
+        assert err.count("\n") == 1
+        assert "Traceback" not in err
+        return err
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path, capsys)
+
+
+@pytest.fixture
+def made(shell: Shell) -> Shell:
+    shell.good("init", "--engine", f"localhost:{free_port()}")
+    return shell
+
+
+def test_a_fleet_is_made_and_the_next_steps_are_told(shell: Shell) -> None:
+    out = shell.good("init", "--engine", "localhost", "--server", "localhost")
+    assert out.splitlines()[-2:] == ["  outvote server --kit outvote-fleet/server", "  outvote fleet add paris"]
+    assert read_server_kit(shell.fleet / "server").nats == ("tls://localhost:4322",)
+    assert read_operator_kit(shell.fleet / "operator").server == "https://localhost:8600"
+
+
+def test_a_fleet_of_three_engines_elsewhere(shell: Shell) -> None:
+    engines = [f"--engine=engine-{number}.example.org" for number in (1, 2, 3)]
+    record = shell.json("--folder", "f", "init", *engines, "--server", "10.0.0.6:8700", "--name", "shop", "--days", "9")
+    assert record["kits"] == ["server", "operator", "engine-1", "engine-2", "engine-3"]
+    assert record["server"] == "https://10.0.0.6:8700"
+    assert abs(record["expires"] - time.time() - 9 * 86400) < 60
+    kit = read_server_kit(shell.folder / "f" / "server")
+    assert kit.engine is None
+    assert kit.nats == tuple(f"tls://engine-{number}.example.org:4322" for number in (1, 2, 3))
+
+
+def test_edges_are_added_listed_and_exported(made: Shell) -> None:
+    assert "outvote edge --kit outvote-fleet/edges/paris" in made.good("add", "paris", "lima", "--days", "20")
+    added = made.json("add", "tokyo", "--https", "10.0.0.7")["edges"][0]
+    assert TokenBook(made.fleet / "edges/tokyo/tokens.json").check(added["token"].encode()).role == "application"
+    listed = made.json("list")
+    assert [(each["name"], each["state"], each["https"]) for each in listed["edges"]] == [
+        ("lima", "expires in 19 days", None),
+        ("paris", "expires in 19 days", None),
+        ("tokyo", "valid", "10.0.0.7"),
+    ]
+    assert [(each["of"], each["name"]) for each in listed["tokens"]] == [
+        ("server", "operator"),
+        ("tokyo", "application"),
+    ]
+    assert [each["file"] for each in listed["certificates"]] == [
+        "ca.pem", "engine/engine.pem", "server/https.pem", "edges/tokyo/https.pem",
+    ]  # fmt: skip
+    told = made.good("list")
+    assert "expires in 19 days" in told
+    assert "edges/tokyo/https.pem" in told
+
+
+@pytest.mark.parametrize("name", ["paris", "tokyo", "server", "operator", "engine"])
+@pytest.mark.parametrize("kind", ["copy", "copy.tar"])
+def test_an_exported_kit_is_the_kit(paris: Shell, tmp_path: Path, name: str, kind: str) -> None:
+    original = paris.fleet / (f"edges/{name}" if name in ("paris", "tokyo") else name)
+    paris.good("export", name, "--to", str(tmp_path / kind))
+    copy = tmp_path / "copy"
+    if kind == "copy.tar":
+        assert stat.S_IMODE((tmp_path / kind).stat().st_mode) == 0o600
+        with tarfile.open(tmp_path / kind) as archive:
+            archive.extractall(copy, filter="tar")
+        copy /= name
+    files = [each.relative_to(original) for each in original.rglob("*") if each.is_file()]
+    assert sorted(files) == sorted(each.relative_to(copy) for each in copy.rglob("*") if each.is_file())
+    for each in files:
+        assert (copy / each).read_bytes() == (original / each).read_bytes()
+        assert stat.S_IMODE((copy / each).stat().st_mode) == 0o600
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o700
+    if name in ("paris", "tokyo"):
+        assert read_edge_kit(copy).name == name
+    paris.refused("export", name, "--to", str(tmp_path / kind))
+
+
+def test_a_kit_is_exported_as_a_secret_of_kubernetes(made: Shell) -> None:
+    made.good("add", "Paris_1")
+    printed = made.good("export", "Paris_1", "--format", "kubernetes", "--to", "-", "--namespace", "shop")
+    secret = yaml.safe_load(printed)
+    assert secret["metadata"]["name"] == "outvote-edge-paris-1"
+    assert secret["metadata"]["namespace"] == "shop"
+    assert set(secret["data"]) == {"kit.json", "ca.pem", "edge.creds"}
+    made.good("export", "server", "--format", "kubernetes", "--to", "server.yaml")
+    path = made.folder / "server.yaml"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert yaml.safe_load(path.read_text())["metadata"]["name"] == "outvote-server"
+    validate = Path(sys.executable).with_name("kubernetes-validate")
+    done = subprocess.run([validate, "--strict", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    made.refused("export", "server", "--format", "kubernetes", "--to", "-", "--json")
+    made.refused("export", "server", "--format", "kubernetes", "--to", "s.yaml", "--namespace", "A_b")
+
+
+def test_tokens_are_made_shown_once_listed_and_removed(made: Shell) -> None:
+    code, out, err = made("token", "add", "ci", "--role", "viewer", "--days", "5")
+    assert code == 0
+    assert "shown once" in err
+    book = TokenBook(made.fleet / "server/tokens.json")
+    assert book.check(out.strip().encode()).role == "viewer"
+    listed = made.json("token", "list")["tokens"]
+    assert [(each["name"], each["role"], each["state"]) for each in listed] == [
+        ("operator", "admin", "valid"),
+        ("ci", "viewer", "expires in 4 days"),
+    ]
+    assert "ci" in made.good("token", "list")
+    made.refused("token", "add", "ci", "--role", "admin")
+    made.good("token", "remove", "ci")
+    made.refused("token", "remove", "ci")
+    assert TokenBook(made.fleet / "server/tokens.json").check(out.strip().encode()).role is None
+    made.good("add", "tokyo", "--https", "10.0.0.7")
+    secret = made.json("token", "add", "app2", "--role", "application", "--edge", "tokyo")["token"]
+    assert TokenBook(made.fleet / "edges/tokyo/tokens.json").check(secret.encode()).role == "application"
+
+
+def test_everything_can_be_renewed(made: Shell) -> None:
+    made.good("add", "paris", "lima")
+    made.good("add", "tokyo", "--https", "10.0.0.7")
+    assert made.json("renew", "paris")["kits"] == ["outvote-fleet/edges/paris"]
+    record = made.json("renew", "--all", "--server", "--certificates", "--operator", "--days", "5")
+    assert record["kits"] == [
+        f"outvote-fleet/{kit}" for kit in ("edges/paris", "edges/lima", "edges/tokyo", "server", "engine", "operator")
+    ]
+    listed = made.json("list")
+    assert {each["state"] for each in [*listed["edges"], listed["servers"]]} == {"expires in 4 days"}
+    assert {each["state"] for each in listed["certificates"][1:]} == {"expires in 4 days"}
+
+
+def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
+    shown = []
+    for words in (
+        ["add", "paris", "lima"], ["list"], ["list", "--json"], ["renew", "--all"], ["renew", "--server"],
+        ["renew", "--operator"], ["renew", "--certificates"], ["token", "list"], ["revoke", "lima", "--no-push"],
+        ["export", "paris", "--to", "paris.tar"], ["export", "server", "--to", "kit"],
+    ):  # fmt: skip
+        shown.append(made.good(*words))
+    shown.append((made.fleet / "fleet.json").read_text())
+    for words in (["add", "paris"], ["push"], ["revoke", "paris"]):
+        shown.append(made.refused(*words, code=2 if words[0] == "add" else 1))
+    assert not SECRETS.search("".join(shown))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["init"], "is there already"),
+        (["--folder", "new", "init", "--engine", "a", "--engine", "b"], "one engine or three, got 2"),
+        (["--folder", "new", "init", "--engine", "a b"], "is no host"),
+        (["--folder", "new", "init", "--server", "http://x"], "is no address"),
+        (["--folder", "new", "init", "--days", "0"], "days must be"),
+        (["--folder", "new", "init", "--name", "a.b"], "a fleet's name must be"),
+        (["--folder", "new", "init", "--certificate", "x.pem"], "give --certificate and --key"),
+        (["--folder", "new", "init", "--certificate", "x.pem", "--key", "x.key"], "give --ca"),
+        (["--folder", "new", "init", "--ca", "x.pem"], "give --certificate and --key"),
+        (["--folder", "new/er", "init"], "must be there"),
+        (["--folder", "new", "init", "--json", "no/such.json"], "JSON file cannot be written"),
+        (["--folder", "none", "list"], "is no fleet folder"),
+        (["--folder", "none", "push"], "is no fleet folder"),
+        (["add"], "required: EDGE"),
+        (["add", "a.b"], "an edge's name must be"),
+        (["add", "*"], "an edge's name must be"),
+        (["add", ">"], "an edge's name must be"),
+        (["add", "../x"], "an edge's name must be"),
+        (["add", "a\nb"], "an edge's name must be"),
+        (["add", ""], "an edge's name must be"),
+        (["add", "x" * 65], "an edge's name must be"),
+        (["add", "server"], "names of the fleet itself"),
+        (["add", "paris"], "is there already"),
+        (["add", "PARIS"], "is there already"),
+        (["add", "a", "a"], "each edge is added once"),
+        (["add", "a", "--days", "x"], "must be a number"),
+        (["add", "a", "--days", "-1"], "days must be"),
+        (["add", "a", "b", "--https", "10.0.0.1"], "one by one"),
+        (["add", "a", "--https", "a b"], "is no host"),
+        (["add", "a", "--certificate", "x", "--key", "y"], "give --https HOST"),
+        (["revoke", "nobody"], "unknown edge"),
+        (["revoke", "paris", "--discount", "--no-push"], "leave out --no-push"),
+        (["renew"], "nothing to renew"),
+        (["renew", "nobody"], "unknown edge"),
+        (["renew", "paris", "--all"], "not both"),
+        (["renew", "paris", "--certificate", "x", "--key", "y"], "are for --certificates"),
+        (["renew", "--certificates", "--certificate", "x", "--key", "y"], "signs its certificates itself"),
+        (["token", "add", "a.b", "--role", "admin"], "a token's name must be"),
+        (["token", "add", "a", "--role", "root"], "invalid choice"),
+        (["token", "add", "a", "--role", "application"], "has the role admin or viewer"),
+        (["token", "add", "a", "--role", "admin", "--edge", "paris"], "has the role application"),
+        (["token", "add", "a", "--role", "application", "--edge", "paris"], "asks for no token"),
+        (["token", "list", "--edge", "nobody"], "unknown edge"),
+        (["token", "remove", "nobody"], "unknown token"),
+        (["export", "nobody", "--to", "x"], "there is no kit 'nobody'"),
+        (["export", "engine-1", "--to", "x"], "there is no kit 'engine-1'"),
+        (["export", "../keys", "--to", "x"], "there is no kit"),
+        (["export", "paris", "--to", "no/x"], "must be there"),
+        (["export", "paris"], "required: --to"),
+        (["nothing"], "invalid choice"),
+        (["list", "--loud"], "unknown option"),
+    ],
+    ids=lambda value: " ".join(value)[:60].encode("unicode_escape").decode() if isinstance(value, list) else "",
+)
+def test_bad_input_is_refused_in_one_line(paris: Shell, words: list[str], said: str) -> None:
+    before = sorted(str(each) for each in paris.folder.rglob("*"))
+    assert said in paris.refused(*words)
+    assert sorted(str(each) for each in paris.folder.rglob("*")) == before
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("template")
+    for words in (["init", "--engine", "localhost:1"], ["add", "paris"], ["add", "tokyo", "--https", "10.0.0.7"]):
+        assert main(["fleet", "--folder", str(folder / "outvote-fleet"), *words]) == 0
+    return folder
+
+
+@pytest.fixture
+def paris(template: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """A fleet with two edges, which no test changes."""
+    monkeypatch.chdir(template)
+    return Shell(template, capsys)
+
+
+def test_a_certificate_of_ones_own_is_taken(shell: Shell) -> None:
+    now = time.time()
+    authority = new_authority("mine", now=now)
+    signed = new_certificate(authority, ["localhost"], now=now)
+    for name, content in (("my.pem", signed.chain), ("my.key", signed.key), ("ca.pem", authority.chain)):
+        (shell.folder / name).write_bytes(content)
+    shell.good("init", "--certificate", "my.pem", "--key", "my.key", "--ca", "ca.pem")
+    assert (shell.fleet / "server" / "https.pem").read_bytes() == signed.chain
+    shell.good("renew", "--certificates", "--certificate", "my.pem", "--key", "my.key")
+    shell.refused("renew", "--certificates")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Any:
+    with commands(tmp_path) as begin:
+        yield begin
+
+
+def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Start) -> None:
+    """Every process with its kit; an edge that is revoked sends no more, and what it sent can be discounted."""
+    engine, port = free_port(), free_port()
+    shell.good("init", "--engine", f"localhost:{engine}", "--server", f"localhost:{port}")
+    server = start("server", "--kit", "outvote-fleet/server", "--engine-port", str(engine), "--port", str(port))
+    shell.good("add", "paris")
+    edge = start("edge", "--kit", "outvote-fleet/edges/paris", "--port", "0").url("edge")
+    assert server.url("server").startswith("https://")
+
+    token = (shell.fleet / "operator" / "token").read_text().strip()
+    trust = ssl.create_default_context(cafile=str(shell.fleet / "ca.pem"))
+    operator = httpx.Client(
+        base_url=server.url("server"), headers={"Authorization": f"Bearer {token}"}, verify=trust, trust_env=False
+    )
+
+    def messages() -> int:
+        return int(sum(each["messages"] for each in operator.get("/v1/edges").json()["edges"]))
+
+    subprocess.run(
+        [*OUTVOTE, "task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--arms=2", "--players=3"],
+        cwd=shell.folder, capture_output=True, check=True,
+    )  # fmt: skip
+    until(lambda: len(request(f"{edge}/v1/tasks")["tasks"]) == 1, "the edge has heard of the task")
+    for _ in range(9):
+        decided = request(f"{edge}/v1/tasks/banner/decide", method="POST")
+        reward = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
+        request(f"{edge}/v1/tasks/banner/reward", reward)
+    until(lambda: messages() > 0, "its first message is counted")
+    assert "goes on counting" in shell.good("revoke", "paris")
+    record = shell.json("revoke", "paris", "--discount")
+    assert record == {"revoked": "paris", "engines": ["outvote"], "discounted": ["banner"]}
+    assert shell.json("revoke", "paris", "--discount")["discounted"] == []
+    operator.close()

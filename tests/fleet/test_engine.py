@@ -1,0 +1,328 @@
+"""A real engine that knows the fleet: who is let in, what servers may do, how revocations, renewals and ends act."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from nats.js.errors import APIError
+
+from fleet.conftest import new_fleet
+from fleet.places import Place
+from network.processes import comes, until
+from outvote.fleet import members
+from outvote.fleet.push import push
+from outvote.network.access import Access
+from outvote.network.kits import read_engine_kit
+from outvote.network.link import STREAM, stream_config
+from outvote.network.records import DOWN, LIVE, UP
+
+
+def test_a_server_and_an_edge_do_all_that_they_need(place: Place) -> None:
+    members.add_edges(place.fleet, ["paris"])
+
+    async def run() -> None:
+        async with await place.link("server") as server, await place.link("paris") as paris:
+            await server.ensure_stream()
+            read: list[str] = []
+            asked: list[str] = []
+            heard: list[str] = []
+
+            async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
+                read.append(subject)
+
+            await server.follow(take)
+            await server.overhear(asked.append)
+            await server.answer(lambda edge, question: {"to": edge, "said": question})
+            await paris.listen(lambda subject, payload: heard.append(subject))
+            assert await paris.store(f"{UP}.paris.shop.life.0", b"x")
+            assert not await paris.store(f"{UP}.paris.shop.life.0", b"y")
+            assert await server.store(f"{DOWN}.shop.task", b"{}")
+            assert await server.stored(f"{DOWN}.shop.task") == b"{}"
+            assert await server.last_sequence() == 2
+            assert await paris.ask("paris", {"known": 1}) == {"to": "paris", "said": {"known": 1}}
+            await comes(lambda: heard == [f"{LIVE}.shop.task"], "live news")
+            await comes(lambda: len(read) == 2, "the log is read")
+            await comes(lambda: asked == ["paris"], "the question is overheard")
+            assert server.forbidden == paris.forbidden == 0
+
+    asyncio.run(run())
+
+
+def test_a_server_follows_more_than_flow_control_lets_through_at_once(place: Place) -> None:
+    """Answers to the engine's flow control are among what a server may send."""
+
+    async def run() -> None:
+        async with await place.link("server") as server:
+            await server.ensure_stream()
+            count = 300
+            for first in range(0, count, 50):
+                batch = [
+                    server.store(f"{DOWN}.shop.elim.{number}", b"x" * 20_000) for number in range(first, first + 50)
+                ]
+                await asyncio.gather(*batch)
+            read: list[int] = []
+
+            async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
+                read.append(sequence)
+
+            await server.follow(take)
+            await comes(lambda: len(read) == count, "all is read")
+            assert read == list(range(1, count + 1))
+            assert server.forbidden == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        f"$JS.API.STREAM.PURGE.{STREAM}",
+        f"$JS.API.STREAM.DELETE.{STREAM}",
+        f"$JS.API.STREAM.UPDATE.{STREAM}",
+        f"$JS.API.STREAM.MSG.DELETE.{STREAM}",
+        f"$JS.API.STREAM.SNAPSHOT.{STREAM}",
+        f"$JS.API.STREAM.RESTORE.{STREAM}",
+        "$JS.API.STREAM.CREATE.OTHER",
+        f"$JS.API.CONSUMER.DURABLE.CREATE.{STREAM}.mine",
+        f"{UP}.paris.shop.life.0",
+        f"{LIVE}.shop.stop",
+        "$SYS.REQ.CLAIMS.UPDATE",
+        "anything",
+    ],
+)
+def test_a_server_cannot_take_anything_out_of_the_log_nor_send_as_an_edge(servers: Place, subject: str) -> None:
+    async def run() -> None:
+        async with servers.client("server") as server:
+            await server.is_denied(subject)
+
+    asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """One engine for all that is only refused."""
+    folder = tmp_path_factory.mktemp("servers")
+    with Place(folder, new_fleet(folder)) as running:
+        yield running
+
+
+def test_an_acknowledgement_is_not_stored_where_an_edge_wants_it(place: Place) -> None:
+    """The subject that an edge wants to be answered on may be that of a record: of one that stops a task, say."""
+    members.add_edges(place.fleet, ["paris"])
+
+    async def run() -> None:
+        async with await place.link("server") as server, place.client("paris") as paris:
+            await server.ensure_stream()
+            await server.answer(lambda edge, question: {"to": edge})
+            wanted = [f"{DOWN}.shop.stop", f"{UP}.lima.shop.life.0", f"$JS.API.STREAM.PURGE.{STREAM}"]
+            for number, subject in enumerate(wanted):
+                await paris.client.publish(f"{UP}.paris.shop.life.{number}", b"x", reply=subject)
+                await paris.client.publish("outvote.sync.paris", b"{}", reply=subject)
+            await paris.client.request("outvote.sync.paris", b"{}", timeout=10)
+            await server.store(f"{DOWN}.shop.task", b"{}")  # what was sent before this is stored before it
+            assert await server.stored(wanted[0]) is None
+            assert await server.stored(wanted[1]) is None
+            assert await server.last_sequence() == len(wanted) + 1
+
+    asyncio.run(run())
+
+
+def test_a_revoked_edge_is_cut_off_at_once_and_stays_out_after_restarts(place: Place, tmp_path: Path) -> None:
+    members.add_edges(place.fleet, ["paris", "lima"])
+    old_kit = shutil.copytree(place.fleet.folder / "server" / "engine", tmp_path / "old")
+
+    async def run() -> None:
+        async with place.client("paris") as paris, place.client("lima") as lima:
+            assert members.revoke_edge(place.fleet, "paris")
+            assert not place.fleet.look().told >= place.fleet.look().claimed
+            pushed = await asyncio.to_thread(push, place.fleet)
+            assert pushed.engines == ("outvote",)
+            assert place.fleet.look().told == place.fleet.look().claimed
+            await paris.ends()
+            assert lima.client.is_connected
+        assert not await place.lets_in("paris")
+        await place.restart()
+        assert not await place.lets_in("paris")
+        await place.restart(read_engine_kit(old_kit))  # one from before: what the engine was told later stays
+        assert not await place.lets_in("paris")
+        place.engine.reload()
+        await comes(lambda: place.logged("reloaded server configuration") == 1, "it has read its configuration again")
+        assert not await place.lets_in("paris")
+        assert await place.lets_in("lima")
+
+    asyncio.run(run())
+
+
+def test_an_engine_that_was_down_learns_of_a_revocation_from_its_kit(place: Place) -> None:
+    members.add_edges(place.fleet, ["paris"])
+
+    async def run() -> None:
+        assert await place.lets_in("paris")
+        members.revoke_edge(place.fleet, "paris")
+        await place.restart()
+        assert not await place.lets_in("paris")
+
+    asyncio.run(run())
+
+
+def test_an_edge_that_was_revoked_can_be_added_again(place: Place, tmp_path: Path) -> None:
+    members.add_edges(place.fleet, ["paris"])
+    stolen = Access(Path(shutil.copy(place.access("paris").creds, tmp_path / "a.creds")), place.access("paris").ca)
+    members.revoke_edge(place.fleet, "paris")
+    members.add_edges(place.fleet, ["paris"])
+    push(place.fleet)
+
+    async def run() -> None:
+        assert await place.lets_in("paris")
+        assert not await place.lets_in("paris", stolen)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("revoke_old", [False, True])
+def test_a_renewed_credential_is_good_at_once_and_the_old_one_until_it_is_revoked(
+    place: Place, tmp_path: Path, revoke_old: bool
+) -> None:
+    members.add_edges(place.fleet, ["paris"])
+    olds = {}
+    for name in ("paris", "server"):
+        now = place.access(name)
+        olds[name] = Access(Path(shutil.copy(now.creds, tmp_path / f"{name}.creds")), now.ca)
+    members.renew_edges(place.fleet, ["paris"], revoke_old=revoke_old)
+    members.renew_server(place.fleet, revoke_old=revoke_old)
+
+    async def run() -> None:
+        for name in ("paris", "server"):
+            assert await place.lets_in(name)  # without a word to the engine
+            assert await place.lets_in(name, olds[name])
+        await asyncio.to_thread(push, place.fleet)
+        for name in ("paris", "server"):
+            assert await place.lets_in(name)
+            assert await place.lets_in(name, olds[name]) is not revoke_old
+
+    asyncio.run(run())
+
+
+def test_an_edge_that_is_revoked_after_a_renewal_loses_both_credentials(place: Place, tmp_path: Path) -> None:
+    members.add_edges(place.fleet, ["paris"])
+    now = place.access("paris")
+    old = Access(Path(shutil.copy(now.creds, tmp_path / "old.creds")), now.ca)
+    members.renew_edges(place.fleet, None)
+    members.revoke_edge(place.fleet, "paris")
+    push(place.fleet)
+
+    async def run() -> None:
+        assert not await place.lets_in("paris")
+        assert not await place.lets_in("paris", old)
+
+    asyncio.run(run())
+
+
+def test_an_expired_credential_ends_a_live_connection_and_opens_none(place: Place) -> None:
+    (added,) = members.add_edges(place.fleet, ["paris"], days=2 / 86400)
+
+    async def run() -> None:
+        async with place.client("paris") as paris:
+            await paris.ends()
+        await comes(lambda: time.time() > added.expires + 1, "the second is over: engines count no parts of it")
+        assert not await place.lets_in("paris")
+
+    asyncio.run(run())
+
+
+def test_the_credential_of_another_fleet_is_refused(place: Place, tmp_path: Path) -> None:
+    other = new_fleet(tmp_path, "other")
+    members.add_edges(other, ["paris"])
+    foreign = Access(other.folder / "edges/paris/edge.creds", place.fleet.folder / "ca.pem")
+
+    async def run() -> None:
+        assert not await place.lets_in("paris", foreign)
+
+    asyncio.run(run())
+
+
+def served_certificate(place: Place) -> bytes:
+    address = place.fleet.look().engine_addresses[0]
+    context = ssl.create_default_context(cafile=str(place.fleet.folder / "ca.pem"))
+    with (
+        socket.create_connection((address.host, address.port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname=address.host) as secured,
+    ):
+        assert secured.version() in ("TLSv1.2", "TLSv1.3")
+        return secured.getpeercert(binary_form=True) or b""
+
+
+def test_a_renewed_certificate_is_shown_after_a_reload_and_connections_stay(place: Place) -> None:
+    members.add_edges(place.fleet, ["paris"])
+
+    async def run() -> None:
+        async with place.client("paris") as paris:
+            before = await asyncio.to_thread(served_certificate, place)
+            members.renew_certificates(place.fleet)
+            place.engine.reload()
+            await asyncio.to_thread(until, lambda: served_certificate(place) != before, "the new one is shown")
+            await paris.client.flush()
+            assert paris.client.is_connected
+
+    asyncio.run(run())
+
+
+def test_plaintext_is_not_understood(place: Place) -> None:
+    address = place.fleet.look().engine_addresses[0]
+    with socket.create_connection((address.host, address.port), timeout=10) as plain:
+        plain.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
+        assert not plain.recv(1000).startswith((b"INFO", b"PONG"))
+
+
+def test_old_versions_of_tls_are_refused(place: Place) -> None:
+    address = place.fleet.look().engine_addresses[0]
+    context = ssl.create_default_context(cafile=str(place.fleet.folder / "ca.pem"))
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1_1 is deprecated"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    with (
+        socket.create_connection((address.host, address.port), timeout=10) as plain,
+        pytest.raises(ssl.SSLError),
+    ):
+        context.wrap_socket(plain, server_hostname=address.host)
+
+
+def test_the_system_account_says_who_is_connected(place: Place, tmp_path: Path) -> None:
+    members.add_edges(place.fleet, ["paris"])
+    creds = tmp_path / "system.creds"
+    creds.write_text(place.fleet.system_credential())
+    creds.chmod(0o600)
+
+    async def run() -> None:
+        access = Access(creds, place.fleet.folder / "ca.pem")
+        async with place.client("paris"), place.client("system", access) as system:
+            account = place.fleet.look().account
+            answer = await system.client.request(f"$SYS.REQ.ACCOUNT.{account}.CONNZ", b"", timeout=10)
+            assert b'"num_connections":1' in answer.data
+            await system.is_denied(f"{UP}.paris.shop.life.0")
+
+    asyncio.run(run())
+
+
+def test_the_limit_of_the_log_is_kept(tmp_path: Path) -> None:
+    fleet = new_fleet(tmp_path, disk=200_000)
+
+    async def run(place: Place) -> None:
+        async with place.client("server") as server:
+            stream = server.client.jetstream(timeout=10)
+            await stream.add_stream(stream_config(1))
+            for number in range(6):
+                await stream.publish(f"{DOWN}.shop.elim.{number}", b"x" * 30_000)
+            with pytest.raises(APIError, match="resource limits exceeded"):
+                await stream.publish(f"{DOWN}.shop.elim.6", b"x" * 30_000)
+
+    with Place(tmp_path, fleet) as place:
+        asyncio.run(run(place))

@@ -1,0 +1,378 @@
+"""The folder of a fleet: what is in it, who can read it, and that a change happens as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fleet.conftest import new_fleet
+from network.processes import until
+from outvote.core.errors import InvalidTask
+from outvote.fleet import change, making, members
+from outvote.fleet.addresses import Address
+from outvote.fleet.certificates import Signed, new_authority, new_certificate
+from outvote.fleet.change import DECIDED, STAGED, change_files, finish, held
+from outvote.fleet.errors import FleetError
+from outvote.fleet.folder import Fleet
+from outvote.fleet.making import Brought, Plan, make_fleet
+from outvote.fleet.overview import overview
+from outvote.network.kits import read_edge_kit, read_engine_kit, read_operator_kit, read_server_kit
+from outvote.network.tokens import read_secret, read_tokens
+
+SECRETS = re.compile(rb"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|PRIVATE KEY")
+HERE = Plan([Address("localhost", 4322)], Address("localhost", 8600))
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+# ---- what is made
+
+
+def test_the_kits_that_are_made_are_those_that_are_read(fleet: Fleet) -> None:
+    members.add_edges(fleet, ["paris"])
+    members.add_edges(fleet, ["lima"], https="10.0.0.7")
+    state = fleet.look()
+    server = read_server_kit(fleet.folder / "server")
+    assert server.nats == (f"tls://{state.engines[0]}",)
+    assert server.engine is not None
+    assert set(server.engine.accounts) == {state.account, state.log, state.system}
+    assert read_engine_kit(fleet.folder / "engine").accounts == server.engine.accounts
+    operator = read_operator_kit(fleet.folder / "operator")
+    assert operator.server == "https://localhost:8600"
+    assert [each.role for each in read_tokens(server.tokens)] == ["admin"]
+    assert read_secret(operator.token)
+    paris, lima = (read_edge_kit(fleet.folder / "edges" / name) for name in ("paris", "lima"))
+    assert (paris.name, paris.certificate, paris.tokens) == ("paris", None, None)
+    assert lima.certificate is not None
+    assert lima.tokens is not None
+    assert [each.role for each in read_tokens(lima.tokens)] == ["application"]
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
+def test_all_is_for_its_owner_only_under_any_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        fleet = new_fleet(tmp_path)
+        members.add_edges(fleet, ["paris"], https="10.0.0.7")
+        members.revoke_edge(fleet, "paris")
+        members.renew_certificates(fleet)
+    finally:
+        os.umask(before)
+    for each in fleet.folder.rglob("*"):
+        assert each.stat().st_mode & 0o777 == (0o700 if each.is_dir() else 0o600), each
+    assert fleet.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_secrets_are_only_where_they_must_be(fleet: Fleet) -> None:
+    members.add_edges(fleet, ["paris"], https="10.0.0.7")
+    members.revoke_edge(fleet, "paris")
+    found = {name for name, content in everything(fleet.folder).items() if SECRETS.search(content)}
+    assert found == {
+        "keys/operator.seed", "keys/account.seed", "keys/log.seed", "keys/system.seed", "keys/ca.key",
+        "engine/engine.key", "server/engine/engine.key", "server/https.key", "server/server.creds", "operator/token",
+        "edges/paris/edge.creds", "edges/paris/https.key",
+    }  # fmt: skip
+
+
+def test_a_folder_that_is_there_is_never_touched(tmp_path: Path) -> None:
+    fleet = new_fleet(tmp_path)
+    before = everything(fleet.folder)
+    with pytest.raises(InvalidTask, match="is there already"):
+        make_fleet(fleet.folder, HERE, now=time.time())
+    assert everything(fleet.folder) == before
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidTask, match="is there already"):
+        make_fleet(tmp_path / "empty", HERE, now=time.time())
+    with pytest.raises(InvalidTask, match="must be there"):
+        make_fleet(tmp_path / "no" / "fleet", HERE, now=time.time())
+
+
+def test_what_cannot_be_a_fleet_is_refused() -> None:
+    engine, server = Address("a.org", 4322), Address("b.org", 8600)
+    for engines, said in (
+        ([], "one engine or three, got 0"),
+        ([engine, Address("c.org", 1)], "one engine or three, got 2"),
+        ([engine] * 3, "addresses of their own"),
+        ([Address("a.org", port) for port in (65001, 65002, 65003)], "67003 is no port"),
+    ):
+        with pytest.raises(InvalidTask, match=said):
+            Plan(engines, server)
+    with pytest.raises(InvalidTask, match="a fleet's name must be"):
+        Plan([engine], server, name="a.b")
+    for days in (0, -1, float("nan"), float("inf"), 10**9):
+        with pytest.raises(InvalidTask, match="days must be"):
+            Plan([engine], server, days=days)
+    for disk in (0, -1, 1.5):
+        with pytest.raises(InvalidTask, match="whole number of bytes"):
+            Plan([engine], server, disk=disk)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTask, match="must be a folder like"):
+        Plan([engine], server, store="here")
+    with pytest.raises(InvalidTask, match="is no host"):
+        Plan([engine], server, also=["a b"])
+
+
+# ---- interruptions
+
+
+class Killed(BaseException):
+    """As if the process had ended here."""
+
+
+def die_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
+    """Let the n-th write, rename or removal be the last thing that happens."""
+    count = [0]
+
+    def counted(real: object) -> object:
+        def call(*arguments: object, **options: object) -> object:
+            count[0] += 1
+            if count[0] == step:
+                raise Killed
+            return real(*arguments, **options)  # type: ignore[operator]
+
+        return call
+
+    for name in ("replace", "rename", "unlink"):
+        monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
+    return count
+
+
+@pytest.mark.parametrize("step", range(1, 40))
+def test_a_change_that_is_interrupted_anywhere_has_happened_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    folder = tmp_path / "folder"
+    change.write_files(folder, {"a": b"old", "b/c": b"old", "b/d": b"old"})
+    before = {"a": b"old", "b/c": b"old", "b/d": b"old"}
+    after = {"a": b"new", "b/c": b"new", "e/f/g": b"new"}
+    with monkeypatch.context() as patched:
+        count = die_at(patched, step)
+        try:
+            with held(folder):
+                change_files(folder, {"a": b"new", "b/c": b"new", "b/d": None, "e/f/g": b"new"})
+            done = True
+        except Killed:
+            done = False
+    with held(folder):
+        found = everything(folder)
+    found.pop(change.LOCK)
+    assert found == after if done else found in (before, after)
+    assert not (folder / STAGED).exists()
+    assert not (folder / DECIDED).exists()
+    assert done == (count[0] < step)
+
+
+def test_interruptions_are_tried_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The range above is long enough: a change has fewer steps."""
+    folder = tmp_path / "folder"
+    change.write_files(folder, {"b/d": b"old"})
+    count = die_at(monkeypatch, 1000)
+    with held(folder):
+        change_files(folder, {"a": b"new", "b/c": b"new", "b/d": None, "e/f/g": b"new"})
+    assert 10 < count[0] < 39
+
+
+@pytest.fixture(scope="module")
+def draft() -> object:
+    return making.new_draft(Path("/nowhere"), HERE, now=time.time())
+
+
+@pytest.mark.parametrize("step", [1, 2, 10, 20, 24, 25])
+def test_an_interrupted_start_leaves_nothing_half_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draft: object, step: int
+) -> None:
+    monkeypatch.setattr(making, "new_draft", lambda *_, **__: draft)
+    with monkeypatch.context() as patched:
+        die_at(patched, step)
+        with pytest.raises(Killed):
+            make_fleet(tmp_path / "fleet", HERE, now=time.time())
+    assert list(tmp_path.iterdir()) == []
+    make_fleet(tmp_path / "fleet", HERE, now=time.time())
+    assert Fleet(tmp_path / "fleet").look().name == "fleet"
+
+
+def test_a_start_that_was_killed_is_cleared_away_by_the_next(tmp_path: Path) -> None:
+    left = tmp_path / ".fleet.part" / "keys"
+    left.mkdir(parents=True)
+    (left / "operator.seed").write_text("half")
+    (left.parent / "fleet.json").write_text("half")
+    make_fleet(tmp_path / "fleet", HERE, now=time.time())
+    assert [each.name for each in tmp_path.iterdir()] == ["fleet"]
+    assert (tmp_path / "fleet" / "keys" / "operator.seed").read_text() != "half"
+
+
+def test_a_command_that_is_killed_leaves_the_fleet_as_it_was_or_was_to_become(fleet: Fleet) -> None:
+    """Commands that add edges, killed at any time: every edge that is listed has a whole kit, and no other has one."""
+    program = (
+        "import sys, pathlib\nfrom outvote.fleet import members\nfrom outvote.fleet.folder import Fleet\n"
+        "print(flush=True)\n"
+        "for n in range(1000): members.add_edges(Fleet(pathlib.Path(sys.argv[1])), [f'{sys.argv[2]}-{n}'])\n"
+    )
+    for turn in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(fleet.folder), f"t{turn}"], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        until(lambda turn=turn: (fleet.folder / f"edges/t{turn}-{turn + 1}").exists(), "some are added")  # type: ignore[misc]
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        state = fleet.look()
+        assert len(state.edges) >= turn + 1
+        for name in state.edges:
+            assert read_edge_kit(fleet.folder / "edges" / name).name == name
+        assert {each.name for each in (fleet.folder / "edges").iterdir()} == set(state.edges)
+
+
+def test_two_commands_at_once_take_turns(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = [threading.Thread(target=members.add_edges, args=(fleet, [f"edge{n}"])) for n in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(30)
+    assert len(fleet.look().edges) == 8
+    monkeypatch.setattr(change, "PATIENCE", 0.05)
+    with held(fleet.folder), pytest.raises(FleetError, match="another command uses"):
+        fleet.look()
+
+
+def test_an_error_changes_nothing(fleet: Fleet) -> None:
+    members.add_edges(fleet, ["paris"])
+    before = everything(fleet.folder)
+    with pytest.raises(InvalidTask, match="is there already"):
+        members.add_edges(fleet, ["lima", "PARIS"])
+    with pytest.raises(InvalidTask, match="unknown edge"):
+        members.renew_edges(fleet, ["paris", "lima"])
+    assert everything(fleet.folder) == before
+
+
+def test_a_damaged_or_missing_folder_is_told(tmp_path: Path, fleet: Fleet) -> None:
+    with pytest.raises(InvalidTask, match="is no fleet folder"):
+        Fleet(tmp_path)
+    (fleet.folder / "fleet.json").write_text("{}")
+    with pytest.raises(InvalidTask, match="is damaged"):
+        fleet.look()
+    finish(fleet.folder)
+
+
+# ---- members and time
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = float(int(time.time()))
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_states_go_from_valid_over_soon_to_expired(fleet: Fleet) -> None:
+    clock = Clock()
+    timed = Fleet(fleet.folder, clock=clock)
+    members.add_edges(timed, ["paris", "lima"], days=60)
+    members.revoke_edge(timed, "lima")
+
+    def states() -> dict[str, str]:
+        return {each["name"]: each["state"] for each in overview(timed)["edges"]}
+
+    assert states() == {"paris": "valid", "lima": "revoked"}
+    clock.now += 40 * 86400
+    assert states()["paris"] == "expires in 20 days"
+    clock.now += 18.5 * 86400
+    assert states()["paris"] == "expires in 1 day"
+    clock.now += 2 * 86400
+    assert states() == {"paris": "expired", "lima": "revoked"}
+
+
+def test_claims_are_newer_with_every_revocation_even_in_one_second_or_if_the_clock_goes_back(fleet: Fleet) -> None:
+    clock = Clock()
+    timed = Fleet(fleet.folder, clock=clock)
+    members.add_edges(timed, ["a", "b", "c"])
+    seen = [timed.look().claimed]
+    for name, step in (("a", 0), ("b", 0), ("c", -5000)):
+        clock.now += step
+        members.revoke_edge(timed, name)
+        seen.append(timed.look().claimed)
+    assert seen == sorted(set(seen))
+    assert seen[-1] < seen[0] + 10
+
+
+def test_revocations_of_what_has_expired_are_forgotten(fleet: Fleet) -> None:
+    clock = Clock()
+    timed = Fleet(fleet.folder, clock=clock)
+    members.add_edges(timed, ["a", "b"], days=10)
+    members.revoke_edge(timed, "a")
+    assert len(timed.look().revoked) == 1
+    clock.now += 30 * 86400
+    members.revoke_edge(timed, "b")
+    assert set(timed.look().revoked) == {timed.look().edges["b"].credential.key}
+
+
+def test_all_edges_are_renewed_but_revoked_ones(fleet: Fleet) -> None:
+    members.add_edges(fleet, ["a", "b", "c"])
+    members.revoke_edge(fleet, "b")
+    before = fleet.look().edges
+    assert members.renew_edges(fleet, None) == ["a", "c"]
+    after = fleet.look().edges
+    assert after["b"] == before["b"]
+    assert after["a"].older == [before["a"].credential]
+    with pytest.raises(InvalidTask, match="is revoked: `outvote fleet add b`"):
+        members.renew_edges(fleet, ["b"])
+
+
+def test_an_operators_token_is_renewed_and_the_old_one_stays_or_goes(fleet: Fleet) -> None:
+    where = fleet.folder / "server" / "tokens.json"
+    first = (fleet.folder / "operator" / "token").read_text()
+    members.renew_operator(fleet)
+    assert (fleet.folder / "operator" / "token").read_text() != first
+    assert [each.name for each in read_tokens(where)] == ["operator", "operator"]
+    members.renew_operator(fleet, revoke_old=True)
+    assert len(read_tokens(where)) == 1
+
+
+# ---- certificates of one's own
+
+
+def bring(folder: Path, authority: Signed, *hosts: str) -> Brought:
+    signed = new_certificate(authority, hosts, now=time.time())
+    for name, content in (("my.pem", signed.chain), ("my.key", signed.key), ("my-ca.pem", authority.chain)):
+        (folder / name).write_bytes(content)
+    return Brought(folder / "my.pem", folder / "my.key", folder / "my-ca.pem")
+
+
+def test_a_fleet_with_certificates_of_its_own_has_no_authority(tmp_path: Path) -> None:
+    authority = new_authority("mine", now=time.time())
+    brought = bring(tmp_path, authority, "engine.example.org", "admin.example.org")
+    plan = Plan([Address("engine.example.org", 4322)], Address("admin.example.org", 8600), brought=brought)
+    make_fleet(tmp_path / "fleet", plan, now=time.time())
+    fleet = Fleet(tmp_path / "fleet")
+    assert not (fleet.folder / "keys" / "ca.key").exists()
+    assert (fleet.folder / "ca.pem").read_bytes() == authority.chain
+    for kit in ("server/https", "engine/engine", "server/engine/engine"):
+        assert (fleet.folder / f"{kit}.pem").read_bytes() == brought.certificate.read_bytes()
+        assert (fleet.folder / f"{kit}.key").read_bytes() == brought.key.read_bytes()
+    with pytest.raises(InvalidTask, match="certificates are yours"):
+        members.renew_certificates(fleet)
+    with pytest.raises(InvalidTask, match="certificates are yours"):
+        members.add_edges(fleet, ["paris"], https="paris.example.org")
+    newer = bring(tmp_path, authority, "engine.example.org", "admin.example.org", "paris.example.org")
+    members.add_edges(fleet, ["paris"], https="paris.example.org", brought=newer)
+    assert members.renew_certificates(fleet, brought=newer) == ["engine", "server"]
+    assert (fleet.folder / "engine/engine.pem").read_bytes() == newer.certificate.read_bytes()
+
+
+def test_a_certificate_that_does_not_cover_the_fleet_makes_none(tmp_path: Path) -> None:
+    brought = bring(tmp_path, new_authority("mine", now=time.time()), "engine.example.org")
+    plan = Plan([Address("engine.example.org", 4322)], Address("admin.example.org", 8600), brought=brought)
+    with pytest.raises(InvalidTask, match=r"needed is also admin\.example\.org"):
+        make_fleet(tmp_path / "fleet", plan, now=time.time())
+    assert not (tmp_path / "fleet").exists()

@@ -1,0 +1,146 @@
+"""A connection with a credential: it is let in, comes back when the credential is renewed, and says what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from network.processes import comes
+from outvote.core.errors import InvalidTask
+from outvote.fleet.addresses import Address
+from outvote.fleet.claims import creds, user_claims
+from outvote.fleet.keys import new_key, read_key
+from outvote.fleet.making import Plan, make_fleet
+from outvote.fleet.permissions import edge_permissions
+from outvote.network import connection
+from outvote.network.access import Access
+from outvote.network.connection import LinkError
+from outvote.network.engine import Engine
+from outvote.network.kits import read_server_kit
+from outvote.network.link import Link
+from outvote.network.records import UpSubject
+from outvote.network.tokens import write_private
+
+LOCAL = Address("127.0.0.1", 4322)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("connection") / "fleet"
+    make_fleet(folder, Plan([LOCAL], Address("127.0.0.1", 8600)), now=time.time())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def secured(folder: Path) -> Iterator[Engine]:
+    kit = read_server_kit(folder / "server")
+    with Engine(folder.parent / "engine", port=0, kit=kit.engine) as running:
+        access = Access(kit.creds, kit.ca)
+
+        async def make_stream() -> None:
+            async with await Link.connect(running.url, name="server", access=access) as link:
+                await link.ensure_stream()
+
+        asyncio.run(make_stream())
+        yield running
+
+
+def credential(folder: Path, name: str, path: Path, *, lasts: float = 3600) -> Access:
+    account = read_key(folder / "keys" / "account.seed", "account")
+    user, now = new_key("user"), time.time()
+    claims = user_claims(account, user.public, name=name, may=edge_permissions(name), now=now, expires=now + lasts)
+    write_private(path, creds(claims, user).encode())
+    return Access(path, folder / "ca.pem")
+
+
+def test_an_expired_credential_that_is_renewed_goes_on(
+    secured: Engine, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CREDENTIAL_LOOK", 0.05)
+    path = tmp_path / "edge.creds"
+    access = credential(folder, "paris", path, lasts=2)
+
+    async def run() -> None:
+        async with await Link.connect(secured.url, name="paris", access=access) as link:
+            assert await link.store(str(UpSubject("paris", "shop-1", "renewed", 0)), b"\xc0")
+            await comes(lambda: not link.connected, "the engine has ended the connection")
+            credential(folder, "paris", path)
+            await comes(lambda: link.connected, "it is let in again")
+            assert await link.store(str(UpSubject("paris", "shop-1", "renewed", 1)), b"\xc0")
+
+    asyncio.run(run())
+
+
+def test_a_credential_is_changed_before_it_expires(
+    secured: Engine, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored meanwhile arrives: nobody notices."""
+    monkeypatch.setattr(connection, "CREDENTIAL_LOOK", 0.05)
+    path = tmp_path / "edge.creds"
+    access = credential(folder, "paris", path)
+
+    async def run() -> None:
+        async with await Link.connect(secured.url, name="paris", access=access) as link:
+            credential(folder, "paris", path)
+            sequence = 0
+            while not link.reconnections:  # an answer may be lost: then it is there when it is stored again
+                await link.store(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
+                sequence += 1
+            path.write_text("half a copy")  # is not taken, and what was good stays good
+            assert await link.store(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
+
+    asyncio.run(run())
+
+
+def test_a_credential_of_another_fleet_is_refused(secured: Engine, folder: Path, tmp_path: Path) -> None:
+    make_fleet(tmp_path / "other", Plan([LOCAL], Address("127.0.0.1", 8600)), now=time.time())
+    stranger = credential(tmp_path / "other", "paris", tmp_path / "edge.creds")
+    access = Access(stranger.creds, folder / "ca.pem")
+    with pytest.raises(LinkError, match=r"does not let 'paris' in.*fleet list"):
+        asyncio.run(Link.connect(secured.url, name="paris", access=access, patience=2.5))
+
+
+def test_an_engine_of_another_fleet_is_not_talked_to(secured: Engine, folder: Path, tmp_path: Path) -> None:
+    make_fleet(tmp_path / "other", Plan([LOCAL], Address("127.0.0.1", 8600)), now=time.time())
+    access = credential(tmp_path / "other", "paris", tmp_path / "edge.creds")
+    with pytest.raises(LinkError, match=r"(?i)certificate"):
+        asyncio.run(Link.connect(secured.url, name="paris", access=access, patience=2.5))
+
+
+def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_path: Path) -> None:
+    """The credential of lima in the hands of paris: it can listen, and is not heard."""
+    access = credential(folder, "lima", tmp_path / "edge.creds")
+
+    async def run() -> None:
+        async with await Link.connect(secured.url, name="lima", access=access) as link:
+            storing = asyncio.create_task(link.store(str(UpSubject("paris", "shop-1", "life", 9)), b"\xc0"))
+            await comes(lambda: link.forbidden > 0, "the engine has said no")
+            storing.cancel()
+            await asyncio.gather(storing, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "-----BEGIN NATS USER JWT-----\na.b.c\n", "\xff"], ids=ascii)
+def test_a_file_that_is_no_credential(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "edge.creds"
+    path.write_text(content)
+    with pytest.raises(InvalidTask, match="is no credential of NATS"):
+        Access(path, tmp_path / "ca.pem").credential()
+
+
+def test_what_a_credential_says(folder: Path, tmp_path: Path) -> None:
+    found = credential(folder, "paris", tmp_path / "edge.creds").credential()
+    assert found.name == "paris"
+    assert found.expires == pytest.approx(time.time() + 3600, abs=60)
+
+
+def test_a_ca_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(json.dumps({}))
+    with pytest.raises(InvalidTask, match="is no certificate to trust"):
+        Access(tmp_path / "edge.creds", tmp_path / "ca.pem").context()
