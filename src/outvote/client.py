@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import quote
@@ -108,9 +110,22 @@ class Evaluation:
 class Client:
     """For ordinary code; may be shared by threads. Make one for each process: connections do not survive a fork."""
 
-    def __init__(self, edge: str = DEFAULT_EDGE, *, timeout: float = PATIENCE) -> None:
-        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together."""
-        self._http = httpx.Client(base_url=_checked_url(edge), timeout=timeout, trust_env=False)
+    def __init__(
+        self,
+        edge: str = DEFAULT_EDGE,
+        *,
+        timeout: float = PATIENCE,
+        token: str | None = None,
+        ca: str | Path | None = None,
+    ) -> None:
+        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together.
+
+        `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
+        and nobody else is trusted then.
+        """
+        self._http = httpx.Client(
+            base_url=_checked_url(edge), timeout=timeout, trust_env=False, headers=_headers(token), verify=_trusted(ca)
+        )
         self._timeout = timeout
         self._notes = _Notes()
 
@@ -185,9 +200,22 @@ class Client:
 class AsyncClient:
     """For asyncio."""
 
-    def __init__(self, edge: str = DEFAULT_EDGE, *, timeout: float = PATIENCE) -> None:
-        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together."""
-        self._http = httpx.AsyncClient(base_url=_checked_url(edge), timeout=timeout, trust_env=False)
+    def __init__(
+        self,
+        edge: str = DEFAULT_EDGE,
+        *,
+        timeout: float = PATIENCE,
+        token: str | None = None,
+        ca: str | Path | None = None,
+    ) -> None:
+        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together.
+
+        `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
+        and nobody else is trusted then.
+        """
+        self._http = httpx.AsyncClient(
+            base_url=_checked_url(edge), timeout=timeout, trust_env=False, headers=_headers(token), verify=_trusted(ca)
+        )
         self._timeout = timeout
         self._notes = _Notes()
 
@@ -310,6 +338,20 @@ def _checked_url(edge: str) -> str:
     if not edge.startswith(("http://", "https://")):
         raise ValueError(f"the edge must be an address like {DEFAULT_EDGE}, got {edge!r}")
     return edge
+
+
+def _headers(token: str | None) -> dict[str, str]:
+    """What goes with every request; it is not told to whoever the edge might lead to, as nobody is followed."""
+    if token is None:
+        return {}
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise ValueError("a token is printable ASCII without spaces: read it from its file and strip() it")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _trusted(ca: str | Path | None) -> ssl.SSLContext | bool:
+    """Those of the system's, if nobody is named."""
+    return True if ca is None else ssl.create_default_context(cafile=str(ca))
 
 
 def _path(task: str, what: str) -> str:

@@ -18,7 +18,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from openfeature.evaluation_context import EvaluationContext
@@ -51,14 +52,21 @@ class OutvoteProvider(AbstractProvider):
     """
 
     def __init__(
-        self, edge: str = DEFAULT_EDGE, *, timeout: float = PATIENCE, most_decisions: int = MOST_DECISIONS
+        self,
+        edge: str = DEFAULT_EDGE,
+        *,
+        timeout: float = PATIENCE,
+        most_decisions: int = MOST_DECISIONS,
+        token: str | None = None,
+        ca: str | Path | None = None,
     ) -> None:
-        """`timeout` is in seconds, for each step of a request."""
+        """`timeout` is in seconds, for each step of a request; `token` and `ca` are as `Client` has them."""
         super().__init__()
         if most_decisions < 1:
             raise ValueError(f"at least one decision must be remembered, got most_decisions={most_decisions!r}")
-        self._edge, self._timeout = edge, timeout
-        self._client: Client | None = Client(edge, timeout=timeout)
+        self._connect: Callable[[], Client] = lambda: Client(edge, timeout=timeout, token=token, ca=ca)
+        """It holds the token, and does not show it."""
+        self._client: Client | None = self._connect()
         self._most = most_decisions
         self._lock = threading.Lock()
         self._decisions: OrderedDict[tuple[str, str], Decision] = OrderedDict()
@@ -73,7 +81,7 @@ class OutvoteProvider(AbstractProvider):
         """Asks nothing: an edge that is not there yet is used as soon as it is."""
         with self._lock:
             if self._client is None:
-                self._client = Client(self._edge, timeout=self._timeout)
+                self._client = self._connect()
 
     def shutdown(self) -> None:
         """Forgets all decisions: their rewards can be sent no more."""

@@ -60,9 +60,7 @@ def shown(response: httpx.Response, status: int = 200) -> Page:
 
 
 @asynccontextmanager
-async def looking(
-    engine: Engine, *, clock: Callable[[], float] = time.time, bit_budget: int | None = None
-) -> AsyncIterator[Looking]:
+async def looking(engine: Engine, *, clock: Callable[[], float] = time.time, **app: Any) -> AsyncIterator[Looking]:
     made: list[Dashboard] = []
 
     def pages(admin: Admin) -> Dashboard:
@@ -70,7 +68,7 @@ async def looking(
         return made[0]
 
     async with operated(engine, clock=clock) as (server, _):
-        transport = httpx.ASGITransport(make_app(server, bit_budget=bit_budget, pages=pages))
+        transport = httpx.ASGITransport(make_app(server, pages=pages, **app))
         async with httpx.AsyncClient(transport=transport, base_url="http://server", headers=BROWSER) as client:
             try:
                 yield Looking(server, client)

@@ -47,10 +47,10 @@ def eliminate(hosted: HostedTask, *arms: int) -> None:
 
 
 @asynccontextmanager
-async def running(edge: Edge) -> AsyncIterator[int]:
+async def running(edge: Edge, **options: Any) -> AsyncIterator[int]:
     """The API on a free port."""
     ports: asyncio.Queue[int] = asyncio.Queue()
-    serving = asyncio.create_task(serve(edge, port=0, bound=ports.put_nowait))
+    serving = asyncio.create_task(serve(edge, port=0, bound=ports.put_nowait, **options))
     try:
         yield await ports.get()
     finally:

@@ -16,6 +16,7 @@ from outvote.core.task import Task
 from outvote.network.admin_api import make_app
 from outvote.network.engine import Engine
 from outvote.network.http_server import listen, run_app
+from outvote.network.kits import Certificate
 from outvote.network.link import Link
 from outvote.network.operated import OperatedServer
 from outvote.network.records import Coder, UpSubject
@@ -34,13 +35,13 @@ VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players
 
 @asynccontextmanager
 async def operated(
-    engine: Engine, *, bit_budget: int | None = None, clock: Callable[[], float] = time.time
+    engine: Engine, *, clock: Callable[[], float] = time.time, **app: Any
 ) -> AsyncIterator[tuple[OperatedServer, httpx.AsyncClient]]:
-    """A server, and a client of its API."""
+    """A server, and a client of its API, which `make_app` makes with these options."""
     server = OperatedServer(await Link.connect(engine.url, name="server"), clock=clock)
     try:
         await server.start()
-        transport = httpx.ASGITransport(make_app(server, bit_budget=bit_budget))
+        transport = httpx.ASGITransport(make_app(server, **app))
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             yield server, client
     finally:
@@ -48,10 +49,13 @@ async def operated(
 
 
 @asynccontextmanager
-async def on_a_port(server: OperatedServer) -> AsyncIterator[int]:
+async def on_a_port(
+    server: OperatedServer, *, certificate: Certificate | None = None, **app: Any
+) -> AsyncIterator[int]:
     """The same API on a real socket, as `outvote server` offers it."""
     with listen("127.0.0.1", 0) as listening:
-        serving = asyncio.create_task(run_app(make_app(server), listening, closing=server.changes.close))
+        running = run_app(make_app(server, **app), listening, closing=server.changes.close, certificate=certificate)
+        serving = asyncio.create_task(running)
         try:
             yield int(listening.getsockname()[1])
         finally:

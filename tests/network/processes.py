@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -28,20 +28,22 @@ OUTVOTE = [sys.executable, "-m", "outvote.cli.main"]
 class Running:
     """A command that runs until it is told to stop, or is killed."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        """Returns when the command has said that it is ready, in the line that `ready` holds."""
-        self.process = subprocess.Popen(
-            [*OUTVOTE, *arguments, "--json"],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # what goes wrong with it must not reach the tests
-            preexec_fn=die_with(os.getpid()),  # nor may it outlive them
-        )
+    def __init__(self, folder: Path, *arguments: str, log: Path | None = None) -> None:
+        """Returns when the command has said that it is ready, in the line that `ready` holds; `log` is a file for what
+        it writes to standard error, which else is told when it has ended."""
+        with nullcontext(subprocess.PIPE) if log is None else log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*OUTVOTE, *arguments, "--json"],
+                cwd=folder,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,  # what goes wrong with it must not reach the tests
+                preexec_fn=die_with(os.getpid()),  # nor may it outlive them
+            )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, self.process.communicate()[1]
+        assert line, self.process.communicate()[1] if log is None else log.read_text()
         self.ready: dict[str, Any] = json.loads(line)
 
     def url(self, name: str) -> str:
@@ -68,8 +70,8 @@ class Running:
         if self.process.poll() is None:
             self.end(signal.SIGKILL)
         for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
+            if pipe is not None:
+                pipe.close()
 
 
 def complaints(err: str) -> list[str]:
@@ -86,8 +88,8 @@ def commands(folder: Path) -> Iterator[Start]:
     """What starts commands in one folder; none of them is left behind."""
     started: list[Running] = []
 
-    def begin(*arguments: str) -> Running:
-        started.append(Running(folder, *arguments))
+    def begin(*arguments: str, log: Path | None = None) -> Running:
+        started.append(Running(folder, *arguments, log=log))
         return started[-1]
 
     try:
@@ -123,6 +125,13 @@ def gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def free_port() -> int:
+    """One that nobody has now, for who must name it before it is taken."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
 
 
 def listens(url: str) -> bool:

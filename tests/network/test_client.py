@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from network.secured_edge import secured_edge
 from outvote.client import AlreadyRewarded, AsyncClient, Client, Decision, EdgeError
 from outvote.core.task import Task
 from outvote.network.edge_store import EdgeStore
@@ -44,9 +45,19 @@ class EdgeProcess:
         assert self.process.stdout is not None
         self.url = str(json.loads(self.process.stdout.readline())["urls"]["edge"])
         self.port = int(self.url.rpartition(":")[2])
+        self.task = "shop"
+        self._before: dict[str, int] = {}
+
+    def begin(self, task: str) -> None:
+        """Another test begins, with a task of its own."""
+        self.task = task
+        self._before = self._totals()
 
     def counts(self) -> dict[str, int]:
-        """What its metrics say."""
+        """What its metrics say of this test."""
+        return {name: value - self._before.get(name, 0) for name, value in self._totals().items()}
+
+    def _totals(self) -> dict[str, int]:
         with urllib.request.urlopen(self.url + "/metrics", timeout=DEADLINE) as answer:
             lines = answer.read().decode().splitlines()
         figures = (line.split() for line in lines if line.startswith("outvote_edge_") and "{" not in line)
@@ -59,18 +70,33 @@ class EdgeProcess:
         self.process.stdout.close()
 
 
+def store_tasks(folder: Path, names: Iterable[str]) -> None:
+    with EdgeStore(folder / "outvote-edge-ams.db") as store:
+        for name in names:
+            store.put_task(f"{name}-1", json.dumps({**TASK.to_json(), "name": name}))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with EdgeStore(tmp_path / "outvote-edge-ams.db") as store:
-        store.put_task("shop-1", json.dumps(TASK.to_json()))
+    store_tasks(tmp_path, ["shop"])
     return tmp_path
 
 
-@pytest.fixture
-def edge(folder: Path) -> Iterator[EdgeProcess]:
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EdgeProcess, Iterator[str]]]:
+    """An edge for all tests that leave it running, and a task for each of them."""
+    folder, names = tmp_path_factory.mktemp("edge"), [f"shop{number}" for number in range(40)]
+    store_tasks(folder, names)
     running = EdgeProcess(folder)
-    yield running
+    yield running, iter(names)
     running.end()
+
+
+@pytest.fixture
+def edge(lasting: tuple[EdgeProcess, Iterator[str]]) -> EdgeProcess:
+    running, names = lasting
+    running.begin(next(names))
+    return running
 
 
 @pytest.fixture
@@ -163,7 +189,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url) as client:
-        with client.decision("shop", fallback="green") as decision:
+        with client.decision(edge.task, fallback="green") as decision:
             decision.reward(True)
         assert decision.decided
         assert decision.arm == TASK.arms[decision.index or 0]
@@ -173,31 +199,31 @@ def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: K
 
 def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url) as client:
-        with client.decision("shop"):
+        with client.decision(edge.task):
             pass  # no reward is a reward of 0
-        with client.decision("shop", otherwise=None):
+        with client.decision(edge.task, otherwise=None):
             pass  # nor is any sent
-        with client.decision("shop") as decision:
+        with client.decision(edge.task) as decision:
             assert client.reward(decision, 0.5)  # sent by hand: not again at the end
-        with pytest.raises(ZeroDivisionError), client.decision("shop"):
+        with pytest.raises(ZeroDivisionError), client.decision(edge.task):
             raise ZeroDivisionError
     assert (edge.counts()["decisions"], edge.counts()["rewards"]) == (4, 2)
 
 
 def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url) as client:
-        shown = client.decide("shop")
-        assert client.reward(Decision("shop", shown.arm, shown.ticket), 1)
+        shown = client.decide(edge.task)
+        assert client.reward(Decision(edge.task, shown.arm, shown.ticket), 1)
         with pytest.raises(EdgeError, match="the edge answered 409") as refused:
-            client.reward(Decision("shop", shown.arm, shown.ticket), 1)  # nothing is left that waits
+            client.reward(Decision(edge.task, shown.arm, shown.ticket), 1)  # nothing is left that waits
         assert (refused.value.status, refused.value.changed_nothing) == (409, True)
-        assert not client.reward(Decision("shop", shown.arm, shown.ticket), 1, strict=False)
+        assert not client.reward(Decision(edge.task, shown.arm, shown.ticket), 1, strict=False)
     assert edge.counts()["rewards"] == 1
 
 
 def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url) as client:
-        decisions = [client.decide("shop") for _ in range(2)]  # of one tally: a second reward would find a place
+        decisions = [client.decide(edge.task) for _ in range(2)]  # of one tally: a second reward would find a place
         client.reward(decisions[0], 1)
         with pytest.raises(AlreadyRewarded, match="once is all"):
             client.reward(decisions[0], 1)
@@ -206,7 +232,7 @@ def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
 
 def test_what_cannot_be_is_refused_before_it_is_sent(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url) as client:
-        decision = client.decide("shop")
+        decision = client.decide(edge.task)
         for value in (1.5, -1, float("nan")):
             with pytest.raises(ValueError, match="a number from 0 to 1"):
                 client.reward(decision, value)
@@ -218,7 +244,8 @@ def test_what_cannot_be_is_refused_before_it_is_sent(edge: EdgeProcess, kind: Ki
 
 def test_names_cannot_lead_elsewhere(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url) as client:
-        for name in ("no", "shop/reward?", "../shop", "a shop", "ü", "shop#", "%2e", "..", ""):
+        own = edge.task
+        for name in ("no", f"{own}/reward?", f"../{own}", f"a {own}", "ü", f"{own}#", "%2e", "..", ""):
             with pytest.raises(EdgeError) as refused:
                 client.decide(name)
             assert refused.value.status in (404, 422)
@@ -277,7 +304,7 @@ def test_a_task_that_the_edge_does_not_know_yet_is_the_fallback_too(
 ) -> None:
     with kind(edge.url) as client:
         assert not client.decide("new", fallback="green").decided
-        assert client.decide("shop", fallback="green").decided
+        assert client.decide(edge.task, fallback="green").decided
     assert "for task 'new' failed (status 404)" in caplog.text
 
 
@@ -336,18 +363,18 @@ def test_proxies_of_the_environment_are_not_for_the_edge(
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, nobody)
     with kind(edge.url) as client:
-        assert client.decide("shop").decided
+        assert client.decide(edge.task).decided
 
 
 def test_threads_share_a_client(edge: EdgeProcess) -> None:
     with Client(edge.url, timeout=DEADLINE) as client, ThreadPoolExecutor(8) as threads:
 
         def serve(event: int) -> None:
-            with client.decision("shop") as decision:
+            with client.decision(edge.task) as decision:
                 decision.reward(event % 2)
 
         list(threads.map(serve, range(80)))
-        once = client.decide("shop")
+        once = client.decide(edge.task)
 
         def reward(_: int) -> bool:
             try:
@@ -364,10 +391,62 @@ def test_tasks_share_an_asynchronous_client(edge: EdgeProcess) -> None:
         async with AsyncClient(edge.url, timeout=DEADLINE) as client:
 
             async def serve(event: int) -> None:
-                async with client.decision("shop", fallback="green") as decision:
+                async with client.decision(edge.task, fallback="green") as decision:
                     decision.reward(event % 2)
 
             await asyncio.gather(*(serve(event) for event in range(80)))
 
     asyncio.run(run())
     assert (edge.counts()["decisions"], edge.counts()["rewards"]) == (80, 80)
+
+
+# ---- an edge that wants to know who asks
+
+
+def test_a_token_and_whom_to_trust_are_all_that_a_secured_edge_needs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with secured_edge(tmp_path) as edge:
+        secret = edge.holders.secrets["shop"]
+        with Client(edge.url, token=secret, ca=edge.ca, timeout=DEADLINE) as client:
+            decision = client.decide("shop")
+            assert client.reward(decision, 1)
+            assert client.evaluate("shop").decision.arm in TASK.arms
+            assert secret not in repr(client)
+            assert secret not in repr(vars(client))
+
+        async def scenario() -> None:
+            async with AsyncClient(edge.url, token=secret, ca=str(edge.ca), timeout=DEADLINE) as client:
+                assert await client.reward(await client.decide("shop"), 0)
+                assert secret not in repr(vars(client))
+
+        asyncio.run(scenario())
+        for token, status, says in (
+            (None, 401, "a token is needed"),
+            ("outvote-made-up", 401, "not known here"),
+            (edge.holders.secrets["former"], 401, "expired"),
+            (edge.holders.secrets["looker"], 403, "an application's is needed"),
+        ):
+            with Client(edge.url, token=token, ca=edge.ca, timeout=DEADLINE) as client:
+                with pytest.raises(EdgeError, match=says) as refused:
+                    client.decide("shop")
+                assert refused.value.status == status
+                assert refused.value.changed_nothing
+                assert client.decide("shop", fallback="red").arm == "red"
+        with Client(edge.url, token=secret) as client, pytest.raises(EdgeError, match="certificate"):
+            client.decide("shop")  # an authority that this machine does not know
+        _, _, err = edge.running.end(signal.SIGTERM)
+    for text in (caplog.text, err):
+        for each in (*edge.holders.secrets.values(), "made-up"):
+            assert each not in text
+    assert "requests_refused reason=expired count=1" in err
+
+
+@pytest.mark.parametrize("token", ["", "two words", "line\n", "é"])
+def test_what_cannot_be_a_token_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(ValueError, match="printable ASCII without spaces") as refused:
+        Client(token=token)
+    assert not token or token not in str(refused.value)
+    with pytest.raises(FileNotFoundError):
+        Client("https://127.0.0.1:1", ca="/nowhere.pem")

@@ -258,6 +258,8 @@ def test_metrics_count_what_was_done(edge: Edge) -> None:
             "outvote_edge_late_rewards_total": 0,
             "outvote_edge_dropped_rewards_total": 0,
             'outvote_edge_refused_requests_total{status="422"}': 1,
+            "outvote_edge_unfinished_requests_total": 0,
+            "outvote_edge_turned_away_connections_total": 0,
             'outvote_edge_info{edge="ams"}': 1,
             "outvote_edge_tasks": 1,
             "outvote_edge_messages_kept": 0,

@@ -150,7 +150,7 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def head(length: str, *, path: str = REWARD) -> bytes:
-    return f"POST {path} HTTP/1.1\r\nHost: edge\r\n{length}\r\n\r\n".encode()
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n".encode()
 
 
 def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(edge: Edge) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from network.edge_http import host, in_process, task
+from network.edge_http import check_problem, host, in_process, task
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask
 from outvote.network.cors import check_origin
@@ -43,20 +43,42 @@ def test_a_page_that_is_named_may_read_answers_and_their_tag(method: str, path: 
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
-def test_other_pages_and_programs_are_told_nothing_of_origins(method: str, path: str, edge: Edge) -> None:
+def test_other_pages_decide_nothing_and_are_told_nothing_of_origins(method: str, path: str, edge: Edge) -> None:
     host(edge, task())
+    before = edge.tasks["shop"].player.snapshot()
     for origins, headers in (
         ([SHOP], {"Origin": OTHER}),
         ([SHOP], {"Origin": f"{SHOP}.evil.example"}),
         ([SHOP], {"Origin": SHOP.replace("https", "http")}),
         ([SHOP], {"Origin": f"{SHOP}:444"}),
         ([SHOP], {"Origin": "null"}),
-        ([SHOP], {}),
-        (["*"], {}),
         ([], {"Origin": SHOP}),
+        ([], {"Origin": "null"}),
+        ([], {"Origin": "http://edge", "Sec-Fetch-Site": "same-site"}),
+        ([SHOP], {"Sec-Fetch-Site": "cross-site"}),
     ):
         answer = asked(edge, method, path, origins, **headers)
-        assert answer.status_code == 200  # what a browser does with it is its own affair
+        assert answer.status_code == (200 if method == "GET" else 403)  # a browser keeps from a page what it looked at
+        assert about_origins(answer) == {}
+        if path.startswith("/ofrep/"):
+            assert answer.json()["errorCode"] == "GENERAL"
+        elif method == "POST":
+            check_problem(answer, 403, "other-origin", "--allow-origin")
+    assert edge.tasks["shop"].player.snapshot() == before
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_programs_and_pages_of_the_same_origin_are_told_nothing_of_origins(method: str, path: str, edge: Edge) -> None:
+    host(edge, task())
+    for origins, headers in (
+        ([SHOP], {}),
+        (["*"], {}),
+        ([], {"Origin": "http://edge"}),  # which is what these tests call it
+        ([], {"Origin": SHOP, "Sec-Fetch-Site": "same-origin"}),  # behind a proxy, as the browser says
+        ([], {"Sec-Fetch-Site": "none"}),
+    ):
+        answer = asked(edge, method, path, origins, **headers)
+        assert answer.status_code == 200
         assert about_origins(answer) == {}
 
 

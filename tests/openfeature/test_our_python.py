@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -23,6 +24,7 @@ from openfeature.track import TrackingEventDetails
 
 from network.edge_http import read_metrics
 from network.processes import Running, Start, an_edge, request, until
+from network.secured_edge import secured_edge
 from network.test_client import answering, response
 from outvote.client import AsyncClient, Client, EdgeError
 from outvote.openfeature import OutvoteProvider
@@ -277,3 +279,22 @@ def test_an_application_starts_before_its_edge(server: Running, start: Start) ->
         edge = an_edge(start, server, "ams", "--port", str(port))
         create(server, edge)
         assert flags.get_string_value("shop", "mine") in ("red", "green")
+
+
+def test_a_provider_shows_its_token_to_an_edge_that_wants_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with secured_edge(tmp_path) as edge:
+        secret = edge.holders.secrets["shop"]
+        provider = OutvoteProvider(edge.url, timeout=20, token=secret, ca=edge.ca)
+        with provided(provider) as client:
+            assert client.get_string_details("shop", "none", ANN).reason == Reason.SPLIT
+            client.track("shop", ANN)
+            provider.shutdown()
+            provider.initialize(ANN)  # as the SDK does when it is set again
+            assert client.get_string_value("shop", "none", ANN) in ("red", "green")
+        with provided(OutvoteProvider(edge.url, timeout=20, ca=edge.ca)) as client:
+            found = client.get_string_details("shop", "none", ANN)
+            assert (found.value, found.error_code) == ("none", ErrorCode.GENERAL)
+            assert "a token is needed" in str(found.error_message)
+    assert secret not in caplog.text
+    assert secret not in repr(provider) + repr(vars(provider))

@@ -23,8 +23,9 @@ from starlette.staticfiles import StaticFiles
 from outvote import __version__
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.task import PROTOCOLS
-from outvote.dashboard import fleet_page, formats, forms, overview_page, task_page
+from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
+from outvote.network import admin_guard
 from outvote.network.admin_api import Admin
 from outvote.network.admin_http import read_body, route
 from outvote.network.admin_request import Refused
@@ -57,6 +58,7 @@ class Dashboard:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._server = admin.server
+        self._tokens = admin.tokens
         self.planner = Planner(self._planner_answered)
         self._templates = jinja2.Environment(
             loader=jinja2.PackageLoader("outvote.dashboard"),
@@ -86,6 +88,14 @@ class Dashboard:
             route("/fleet", {"GET": self.fleet}),
             route("/static/plotly.js", {"GET": self.library}),
             Mount("/static", StaticFiles(packages=[("outvote.dashboard", "static")])),
+            *([] if self._tokens is None else self._doors()),
+        ]
+
+    def _doors(self) -> list[BaseRoute]:
+        """Where tokens are needed."""
+        return [
+            route(admin_guard.LOGIN, {"GET": self.login, "POST": self.log_in}),
+            route(admin_guard.LOGOUT, {"POST": self.log_out}),
         ]
 
     def refuse(self, request: Request, problem: Problem) -> Response | None:
@@ -96,6 +106,31 @@ class Dashboard:
 
     async def close(self) -> None:
         await self.planner.close()
+
+    # ---- who looks
+
+    async def login(self, request: Request) -> Response:
+        asked = request.query_params
+        back = admin_guard.local_path(asked.get("next", "/"))
+        other_site = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        return self._page(request, "login.html", login.page(back, why=asked.get("why", ""), other_site=other_site))
+
+    async def log_in(self, request: Request) -> Response:
+        form = forms.fields(await read_body(request))
+        back, token = admin_guard.local_path(form.get("next", "/")), form.get("token", "")
+        assert self._tokens is not None  # else there is no such page
+        verdict, refusal = login.judge(self._tokens, token)
+        if refusal is not None:
+            self._admin.refusals.note(refusal.reason)
+            return self._page(request, "login.html", login.page(back, refusal=refusal), status=refusal.status)
+        response = RedirectResponse(back, status_code=303)
+        admin_guard.remember(response, request, token, verdict)
+        return response
+
+    async def log_out(self, request: Request) -> Response:
+        response = RedirectResponse(admin_guard.LOGIN, status_code=303)
+        admin_guard.forget(response, request)
+        return response
 
     # ---- to look at
 
@@ -209,7 +244,11 @@ class Dashboard:
     ) -> Response:
         """`topics` is what must change for the page to be looked at again: everything is `*`."""
         now = self._server.clock()
+        who = admin_guard.visitor(request)
         common = {
+            "visitor": who if who is not None and who.role is not None else None,
+            "is_stranger": who is not None and who.role is None,
+            "may_change": who is None or who.role == "admin",
             "topics": topics,
             "path": request.url.path,
             "now": now,

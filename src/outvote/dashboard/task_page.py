@@ -42,6 +42,7 @@ class TaskPage:
     edges: list[FleetEdge]
     edge_counts: dict[str, int]
     edges_total: int
+    discounted: frozenset[str]
     details: dict[str, str]
 
     @property
@@ -58,6 +59,7 @@ def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> TaskPage:
     for edge in edges:
         counts[edge.state] += 1
     bound, bound_is = words.bits_bound(found)
+    discounted = frozenset(each.edge for each in shown.discounted)
     lifts = sorted(shown.lifts, key=lambda each: each.difference)
     return TaskPage(
         shown=shown,
@@ -71,9 +73,10 @@ def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> TaskPage:
         bound=bound,
         bound_is=bound_is,
         eavesdropped=words.eavesdropped(found, shown.edge_count),
-        edges=sorted(edges, key=by_trouble)[:MOST_EDGES],
+        edges=sorted(edges, key=lambda edge: (edge.edge not in discounted, by_trouble(edge)))[:MOST_EDGES],
         edge_counts=counts,
         edges_total=len(edges),
+        discounted=discounted,
         details=_details(shown),
     )
 
@@ -109,6 +112,7 @@ def _events(shown: TaskDescription) -> list[Event]:
         if arm.eliminated is not None:
             after = f"after {arm.eliminated.after_messages:,} messages"
             events.append(Event(arm.eliminated.at, f"{arm.arm} is out, {after}"))
+    events += [Event(each.at, words.discounted(each.edge, each.messages)) for each in shown.discounted]
     if shown.stopped_at is not None:
         events.append(Event(shown.stopped_at, "stopped"))
     events.sort(key=lambda event: event.at)

@@ -79,6 +79,12 @@ def disagreement(shown: TaskDescription) -> str | None:
     )
 
 
+def discounted(edge: str, messages: int) -> str:
+    """That an edge was discounted, among what happened."""
+    count_no_more = "counts no more" if messages == 1 else "count no more"
+    return f"{edge} was discounted: {plural(messages, 'message')} of it {count_no_more}"
+
+
 def eavesdropped(found: FoldedTask, sites: int) -> list[str]:
     """What who reads the whole network knows by now, sentence by sentence."""
     task, messages = found.task, found.ledger.up_messages
@@ -88,7 +94,7 @@ def eavesdropped(found: FoldedTask, sites: int) -> list[str]:
         f"{plural(messages, 'message')} of {plural(sites, 'site')}, {count(found.ledger.up_bits)} bits in all, with "
         "the name of the site and the time at which each was sent: a timer's, not that of an event."
     ]
-    told += _of_tallies(found.server) if isinstance(found.server, TallyServer) else _of_votes(found)
+    told += _of_tallies(found, found.server) if isinstance(found.server, TallyServer) else _of_votes(found)
     gone = [task.arms[arm] for each in found.eliminations for arm in each.arms]
     told.append(
         f"That {listed(gone)} {'is' if len(gone) == 1 else 'are'} out." if gone else "That no variant is out yet."
@@ -96,7 +102,7 @@ def eavesdropped(found: FoldedTask, sites: int) -> list[str]:
     return told
 
 
-def _of_tallies(server: TallyServer) -> list[str]:
+def _of_tallies(found: FoldedTask, server: TallyServer) -> list[str]:
     task = server.task
     floor, budget = task.tally_sizes[0], task.privacy_budget
     said = [
@@ -109,7 +115,7 @@ def _of_tallies(server: TallyServer) -> list[str]:
             f"What any one event earned has changed the probability of all this by a factor of {factor:.3g} at most."
         )
         return said
-    unanimous = server.unanimous
+    unanimous = server.unanimous + found.discounted_unanimous  # what counts no more was seen all the same
     said.append(
         f"In {plural(unanimous, 'message')} of them none or all succeeded: so of those events it is known what each "
         "earned, though not whose they were or when they happened."
@@ -139,5 +145,5 @@ def bits_bound(found: FoldedTask) -> tuple[int, str]:
             return most, f"{why} ({which})"
         return bound, f"the paper's bound for the whole task ({which})"
     assert isinstance(found.server, TallyServer)
-    events = sum(found.server.trials(arm) for arm in range(len(found.task.arms)))
+    events = sum(found.server.trials(arm) for arm in range(len(found.task.arms))) + found.discounted_events
     return tally_bits_bound(found.task, events), f"the most that the {count(events)} events reported so far can cost"

@@ -1,11 +1,10 @@
-"""HTTP for operators, beneath the API and the pages: routes, bodies, where a change may come from, what is refused."""
+"""HTTP for operators, beneath the API and the pages: routes, bodies, refusals. Who may ask is in `admin_guard`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Protocol, TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -36,21 +35,9 @@ def route(path: str, by_method: Mapping[str, Handler]) -> Route:
     """One route for all methods of a path: with several, `Allow` would name those of the first only."""
 
     async def dispatch(request: Request) -> Response:
-        if request.method not in ("GET", "HEAD"):
-            check_origin(request)
         return await by_method["GET" if request.method == "HEAD" else request.method](request)
 
     return Route(path, dispatch, methods=list(by_method))
-
-
-def check_origin(request: Request) -> None:
-    """A page of another site, open in an operator's browser, must not change anything here."""
-    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "none")
-    host = request.headers.get("host", "")
-    if (origin is not None and urlsplit(origin).netloc != host) or site not in ("none", "same-origin"):
-        raise Refused(
-            403, "other-origin", f"changes are made from pages of {host!r} or by programs, not from {origin!r}"
-        )
 
 
 def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -73,8 +60,8 @@ async def read_body(request: Request) -> bytes:
 # ---- what is refused
 
 
-def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
-    """What Starlette is to do with errors: a problem, or a page for who looks at pages."""
+def refuser(pages: Pages | None) -> Callable[..., Response]:
+    """What answers with a problem, or with a page for who looks at pages."""
 
     def refuse(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
         page = None if pages is None else pages.refuse(request, problem)
@@ -83,6 +70,13 @@ def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Aw
             return page
         body = msgspec.json.encode(problem)
         return Response(body, status_code=problem.status, media_type="application/problem+json", headers=headers)
+
+    return refuse
+
+
+def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
+    """What Starlette is to do with errors."""
+    refuse = refuser(pages)
 
     async def on_refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)

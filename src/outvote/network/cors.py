@@ -1,7 +1,7 @@
 """Which pages of other origins may use an edge's API: none, unless they are named.
 
-An origin that is not named gets its answer without the headers that a browser asks for, and the browser keeps it from
-the page.
+An origin that is not named gets answers without the headers that a browser asks for, and the browser keeps them from
+the page; what would decide or learn is refused to it (`edge_guard`), as browsers send such requests without asking.
 """
 
 from __future__ import annotations

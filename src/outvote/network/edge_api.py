@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -40,13 +40,19 @@ from outvote.network.edge_bodies import (
     read_body,
     read_rest,
 )
+from outvote.network.edge_guard import EdgeGuard
 from outvote.network.edge_openapi import openapi
+from outvote.network.exposure import own_hosts
 from outvote.network.hosted import HostedTask
+from outvote.network.http_connections import Traffic, Watch
 from outvote.network.http_server import listen, run_app
+from outvote.network.kits import Certificate
 from outvote.network.logs import event, place_of
 from outvote.network.ofrep import FLAGS, Ofrep, failed
 from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
 from outvote.network.records import check_name
+from outvote.network.tls import server_context
+from outvote.network.tokens import TokenBook
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8700
@@ -86,9 +92,22 @@ def _read(decode: Callable[[bytes], Body], body: bytes, example: str) -> Body:
         raise BodyNotJson(f"the body must be JSON in UTF-8, such as {example}: {error}") from None
 
 
-def make_app(edge: Edge, *, origins: Sequence[str] = ()) -> App:
-    """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store."""
-    app = EdgeApi(edge)
+def make_app(
+    edge: Edge,
+    *,
+    origins: Sequence[str] = (),
+    tokens: TokenBook | None = None,
+    hosts: Collection[str] | None = None,
+) -> App:
+    """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store.
+
+    With `tokens` one is needed; with `hosts` it must be called one of them.
+    """
+    return _guarded(EdgeApi(edge), origins, tokens, hosts)
+
+
+def _guarded(api: EdgeApi, origins: Sequence[str], tokens: TokenBook | None, hosts: Collection[str] | None) -> App:
+    app = EdgeGuard(api, api.refused, tokens=tokens, hosts=hosts, origins=origins)
     return Cors(app, origins) if origins else app
 
 
@@ -99,10 +118,11 @@ class EdgeApi:
         self._edge = edge
         self._tasks = edge.tasks  # the hot path saves a step
         self._texts: dict[str, list[bytes]] = {}
-        """By the id of a task: see `_texts`. Of tasks that are gone they stay: a few hundred bytes each."""
+        """By the id of a task: see `_texts`. Of tasks that are gone they go when another comes."""
         self.decisions = 0
         self.rewards = 0
         self.refused: Counter[int] = Counter()
+        self.traffic = Traffic()
         self._ofrep_api = Ofrep(edge)
         self._registry = edge_metrics.registry_of(edge, self)
         self._pages: dict[str, Callable[[], Answer]] = {
@@ -163,6 +183,8 @@ class EdgeApi:
         self.decisions += 1
         texts = self._texts.get(task.task_id)
         if texts is None:
+            there = {each.task_id for each in self._tasks.values()}
+            self._texts = {task_id: made for task_id, made in self._texts.items() if task_id in there}
             texts = self._texts[task.task_id] = _texts(task)
         return texts[index] % ticket
 
@@ -307,14 +329,21 @@ async def serve(
     *,
     bound: Callable[[int], object] | None = None,
     origins: Sequence[str] = (),
+    tokens: TokenBook | None = None,
+    certificate: Certificate | None = None,
 ) -> None:
     """Offer the API until cancelled; port 0 is any free one, and `bound` is told which as soon as it takes connections.
 
-    Pages of `origins` may use it.
+    Pages of `origins` may use it. With `tokens` one is needed for everything but `/healthz`; without them, at an
+    address of this machine, it must be called by one. With a certificate it speaks HTTPS.
 
     It runs in the running loop, beside the edge: start the program with `uvloop.run` to have the faster loop.
     """
+    if certificate is not None:
+        server_context(certificate)  # one that cannot be used is found out before anything is said to be ready
     listener = listen(host, port)
     if bound is not None:
         bound(listener.getsockname()[1])
-    await run_app(make_app(edge, origins=origins), listener)
+    api = EdgeApi(edge)
+    app = _guarded(api, origins, tokens, None if tokens is not None else own_hosts(host))
+    await run_app(app, listener, certificate=certificate, watch=Watch(api.traffic))

@@ -15,6 +15,7 @@ from prometheus_client.core import InfoMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from outvote.network.edge import Edge
+from outvote.network.http_connections import Traffic
 from outvote.network.metrics_page import counter, gauge, new_registry, one
 
 
@@ -24,6 +25,7 @@ class Served(Protocol):
     decisions: int
     rewards: int
     refused: Counter[int]
+    traffic: Traffic
 
 
 class EdgeCollector(Collector):
@@ -50,6 +52,16 @@ class EdgeCollector(Collector):
             "Requests answered with an error, by status.",
             *(({"status": str(status)}, count) for status, count in sorted(served.refused.items())),
         )
+        yield counter(
+            "outvote_edge_unfinished_requests_total",
+            "Connections closed because a request did not come in time.",
+            one(served.traffic.unfinished),
+        )
+        yield counter(
+            "outvote_edge_turned_away_connections_total",
+            "Connections that were one too many.",
+            one(served.traffic.turned_away),
+        )
         yield from self._store()
         yield from self._link()
 
@@ -74,6 +86,12 @@ class EdgeCollector(Collector):
             "outvote_edge_reconnections_total",
             "Times a lost connection came back.",
             one(0 if link is None else link.reconnections),
+        )
+        expires = None if link is None else link.credential_expires
+        yield gauge(
+            "outvote_edge_credential_expires_timestamp_seconds",
+            "When the edge's credential expires, if it has one.",
+            *([] if expires is None else [one(expires)]),
         )
         last = self._edge.last_catch_up
         yield gauge(

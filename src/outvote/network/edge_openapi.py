@@ -11,6 +11,7 @@ from outvote.core.task import NAME
 from outvote.network import problems
 from outvote.network.edge_bodies import LARGEST_BODY, Decision, Exposure, Health, Reward, TaskList, TaskView
 from outvote.network.ofrep import FLAGS, Evaluation, EvaluationFailed, Evaluations
+from outvote.network.openapi_doors import with_doors
 from outvote.network.problems import Problem
 
 
@@ -75,7 +76,7 @@ def openapi() -> dict[str, Any]:
     one = evaluated("OpenFeature: evaluate one flag, which is one decision of a task.", "Evaluation", "404")
     every = evaluated("OpenFeature: assign an arm of every task ahead; see `exposed`.", "Evaluations")
     every["responses"]["304"] = {"description": "The assignment of `If-None-Match` still holds."}
-    return {
+    document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "Outvote edge", "version": __version__, "license": {"name": "Apache-2.0"}},
         "paths": {
@@ -92,6 +93,7 @@ def openapi() -> dict[str, Any]:
         },
         "components": {"schemas": components},
     }
+    return with_doors(document, tokens="An application's, or an admin's.", without=("/healthz",), failures="/ofrep/")
 
 
 _FAILURES: Final = {

@@ -8,12 +8,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import uvicorn
 
 from outvote.core.errors import OutvoteError
+from outvote.network.http_connections import CLOSING, UNFINISHED, Connection, Watch
+from outvote.network.kits import Certificate
+from outvote.network.tls import keep_fresh, server_context
 
 KEEP_ALIVE: Final = 75
 """Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a POST."""
@@ -50,21 +54,56 @@ def listen(host: str, port: int) -> socket.socket:
 class _Server(uvicorn.Server):
     """Signals belong to the program: uvicorn would raise them again before state is saved."""
 
+    def __init__(self, config: uvicorn.Config, watch: Watch, context: ssl.SSLContext | None) -> None:
+        super().__init__(config)
+        self._watch = watch
+        self._context = context
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does, but with connections of our own, and TLS that does not wait for ever."""
+        loop = asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(
+                lambda: Connection(self._watch, self.config, self.server_state, loop),
+                sock=each,
+                ssl=self._context,
+                backlog=self.config.backlog,
+                ssl_handshake_timeout=None if self._context is None else UNFINISHED,
+                ssl_shutdown_timeout=None if self._context is None else CLOSING,
+            )
+            for each in sockets or []
+        ]
+        self.started = True
 
-async def run_app(app: Any, listener: socket.socket, *, closing: Callable[[], None] = lambda: None) -> None:
+    async def on_tick(self, counter: int) -> bool:
+        self._watch.tick(counter, self.server_state.connections)
+        return await super().on_tick(counter)
+
+
+async def run_app(
+    app: Any,
+    listener: socket.socket,
+    *,
+    closing: Callable[[], None] = lambda: None,
+    certificate: Certificate | None = None,
+    watch: Watch | None = None,
+) -> None:
     """Answer requests in the running loop until cancelled, then let those under way end.
 
-    `closing` is called first: it ends those that would go on for ever.
+    `closing` is called first: it ends those that would go on for ever. With a certificate it speaks HTTPS, and shows a
+    renewed one as soon as it is there. `watch` closes what clients do not finish, and counts it.
     """
+    context = None if certificate is None else server_context(certificate)
     config = uvicorn.Config(
         app,
         http="httptools",
         ws="none",
         lifespan="off",
+        interface="asgi3",
         log_config=None,
         log_level="warning",  # below that, uvicorn tells addresses
         access_log=False,
@@ -73,11 +112,16 @@ async def run_app(app: Any, listener: socket.socket, *, closing: Callable[[], No
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )
-    server = _Server(config)
+    server = _Server(config, watch or Watch(), context)
     running = asyncio.create_task(server.serve(sockets=[listener]))
+    fresh = None
+    if context is not None and certificate is not None:
+        fresh = asyncio.create_task(keep_fresh(context, certificate))
     try:
         await asyncio.shield(running)
     finally:
         closing()
         server.should_exit = True
+        if fresh is not None:
+            fresh.cancel()
         await running

@@ -12,7 +12,8 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +42,36 @@ def event(logger: logging.Logger, level: int, name: str, /, **fields: object) ->
     """Something happened: a short name that stays the same in all versions, and what belongs to it."""
     if logger.isEnabledFor(level):
         logger.log(level, in_words(name, fields), extra={_OWN: (name, fields)}, stacklevel=2)
+
+
+class Tallied:
+    """An event that requesters can cause as often as they like: told at once, then once a minute at most, with how
+    often it was. Reasons are words of our own."""
+
+    def __init__(
+        self, logger: logging.Logger, level: int, name: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._logger = logger
+        self._level = level
+        self._name = name
+        self._clock = clock
+        self._told: dict[str, float] = {}
+        self._waiting: Counter[str] = Counter()
+
+    def note(self, reason: str = "", *, count: int = 1) -> None:
+        self._waiting[reason] += count
+        self.tell()
+
+    def tell(self) -> None:
+        """What waits, of that whose minute is over."""
+        if not self._waiting:
+            return
+        now = self._clock()
+        for reason, count in list(self._waiting.items()):
+            if now - self._told.get(reason, now - PAUSE) >= PAUSE:
+                self._told[reason] = now
+                del self._waiting[reason]
+                event(self._logger, self._level, self._name, **({"reason": reason} if reason else {}), count=count)
 
 
 @contextmanager

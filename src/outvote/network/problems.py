@@ -77,6 +77,11 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
 )
 
 
+def named(kind: str) -> tuple[str, str]:
+    """The type and the title of a problem of this kind."""
+    return f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize()
+
+
 def is_foreseen(error: Exception) -> bool:
     """Whether the requester erred, in a way that has an entry in the table."""
     return isinstance(error, tuple(kind for kind, _, _ in _TABLE))
@@ -91,6 +96,6 @@ def problem_of(error: Exception) -> Problem:
                 detail = detail[:LONGEST_DETAIL] + "…"
             if not name:  # nothing is to be said beyond the status, and then its title is the status's own phrase
                 return Problem("about:blank", status.phrase, status.value, detail)
-            return Problem(f"urn:outvote:problem:{name}", name.replace("-", " ").capitalize(), status.value, detail)
+            return Problem(*named(name), status.value, detail)
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     return Problem("about:blank", status.phrase, status.value, "the edge failed at this request: its log says where")

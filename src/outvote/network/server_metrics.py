@@ -18,8 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outvote.network.admin_views import BitBudget, status
 from outvote.network.fold import FoldedTask
+from outvote.network.http_connections import Traffic
 from outvote.network.metrics_page import Labels, counter, gauge, new_registry, one
 from outvote.network.operated import OperatedServer
+from outvote.network.refusals import Refusals
 from outvote.network.signs import EdgeState
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -63,6 +65,12 @@ class ServerCollector(Collector):
         read, end = server.fold.read, max(server.log_end, server.fold.read)
         connected = server.link.connected
         yield gauge("outvote_engine_connected", "Whether the engine is connected.", one(connected))
+        expires = server.link.credential_expires
+        yield gauge(
+            "outvote_credential_expires_timestamp_seconds",
+            "When the server's credential expires, if it has one.",
+            *([] if expires is None else [one(expires)]),
+        )
         if self._engine_restarts is not None:
             restarts = self._engine_restarts()
             yield counter("outvote_engine_restarts_total", "Times the engine was started again.", one(restarts))
@@ -133,6 +141,31 @@ class ServerCollector(Collector):
             "outvote_task_refused_total",
             "Records of edges that are no message of the task.",
             *((labels, found.refused) for labels, found in tasks),
+        )
+
+
+class DoorCollector(Collector):
+    """Who was turned away, and who never finished."""
+
+    def __init__(self, refusals: Refusals, traffic: Traffic) -> None:
+        self._refusals = refusals
+        self._traffic = traffic
+
+    def collect(self) -> Iterable[Metric]:
+        yield counter(
+            "outvote_http_refused_total",
+            "Requests turned away at the door, by reason.",
+            *(({"reason": reason}, count) for reason, count in sorted(self._refusals.counts.items())),
+        )
+        yield counter(
+            "outvote_http_unfinished_requests_total",
+            "Connections closed because a request did not come in time.",
+            one(self._traffic.unfinished),
+        )
+        yield counter(
+            "outvote_http_turned_away_connections_total",
+            "Connections that were one too many.",
+            one(self._traffic.turned_away),
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
 import stat
@@ -15,11 +16,12 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from outvote.core.errors import InvalidTask
+from outvote.network.logs import event
 from outvote.network.records import check_name
 
 Role = Literal["admin", "viewer", "application"]
@@ -29,13 +31,15 @@ PREFIX: Final = "outvote-"
 LOOK_AGAIN: Final = 1.0
 """Seconds after which a file of tokens is looked at again."""
 
+_log = logging.getLogger(__name__)
+
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One token, without its secret."""
 
     name: str
     role: Role
-    sha256: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
     issued: int
     """Seconds since 1970."""
     expires: int
@@ -53,6 +57,12 @@ class Verdict:
     name: str | None = None
     why: str = ""
     """Of a refusal: `missing`, `unknown` or `expired`."""
+    expires: int = 0
+    """Of a good one, in seconds since 1970."""
+
+
+_MISSING: Final = Verdict(None, why="missing")
+_UNKNOWN: Final = Verdict(None, why="unknown")
 
 
 def make_token(name: str, role: Role, *, days: float, now: float | None = None) -> tuple[str, Token]:
@@ -75,7 +85,12 @@ def read_tokens(path: Path) -> list[Token]:
 
 def write_tokens(path: Path, tokens: Iterable[Token]) -> None:
     """All at once or not at all; for its owner only, though it holds no secret."""
-    write_private(path, msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n")
+    write_private(path, tokens_file(tokens))
+
+
+def tokens_file(tokens: Iterable[Token]) -> bytes:
+    """What `read_tokens` reads."""
+    return msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n"
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -83,6 +98,7 @@ def write_private(path: Path, content: bytes) -> None:
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        os.fchmod(file.fileno(), 0o600)  # whatever the umask takes away
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -91,7 +107,10 @@ def write_private(path: Path, content: bytes) -> None:
 
 def check_private(path: Path) -> None:
     """Refuse a secret that anybody on this machine can read. Its group may: so Kubernetes gives files to a pod."""
-    mode = stat.S_IMODE(path.stat().st_mode)
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise InvalidTask(f"{str(path)!r} cannot be read: {error.strerror}") from None
     if mode & 0o027:
         raise InvalidTask(
             f"{str(path)!r} holds a secret and has mode {mode:o}: others may read or change it. chmod 600 it, and "
@@ -104,6 +123,8 @@ def read_secret(path: Path) -> str:
     try:
         check_private(path)
         secret = path.read_text(encoding="ascii").strip()
+    except InvalidTask:
+        raise
     except (OSError, ValueError) as error:
         raise InvalidTask(f"no token can be read from {str(path)!r}: {error}") from None
     if not secret or not secret.isprintable() or " " in secret:
@@ -116,8 +137,9 @@ class TokenBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._tokens: Sequence[Token] = read_tokens(path)
-        self._seen = self._look()
+        self._seen = self._look()  # before it is read: what is written meanwhile is read again
+        self._good = _verdicts(read_tokens(path))
+        self._broken: object = None
         self._looked = time.monotonic()
 
     def check(self, presented: bytes | None, *, now: float | None = None) -> Verdict:
@@ -125,29 +147,33 @@ class TokenBook:
         if time.monotonic() - self._looked > LOOK_AGAIN:
             self._read_again()
         if not presented:
-            return Verdict(None, why="missing")
+            return _MISSING
         digest = _hash(presented)
-        found: Token | None = None
-        for token in self._tokens:
-            if hmac.compare_digest(token.sha256, digest):
-                found = token
+        found: Verdict | None = None
+        for sha256, good in self._good:
+            if hmac.compare_digest(sha256, digest):
+                found = good
         if found is None:
-            return Verdict(None, why="unknown")
+            return _UNKNOWN
         if found.expires <= (time.time() if now is None else now):
             return Verdict(None, found.name, "expired")
-        return Verdict(found.role, found.name)
+        return found
 
     def _read_again(self) -> None:
-        """A file that is gone or damaged changes nothing: what was good stays good."""
+        """A file that is gone or damaged changes nothing: what was good stays good. It is told once."""
         self._looked = time.monotonic()
         seen = self._look()
-        if seen == self._seen or seen is None:
+        if seen == self._seen:
             return
         try:
-            self._tokens = read_tokens(self._path)
+            self._good = _verdicts(read_tokens(self._path))
         except InvalidTask:
+            if self._broken != (seen,):
+                event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
+            self._broken = (seen,)
             return
-        self._seen = seen
+        self._seen, self._broken = seen, None
+        event(_log, logging.INFO, "tokens_read", tokens=len(self._good))
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
@@ -155,6 +181,11 @@ class TokenBook:
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _verdicts(tokens: Iterable[Token]) -> Sequence[tuple[str, Verdict]]:
+    """By the hash of each: what is said of it until it expires, made once and not at each request."""
+    return [(token.sha256, Verdict(token.role, token.name, expires=token.expires)) for token in tokens]
 
 
 def bearer(header: bytes | None) -> bytes | None:

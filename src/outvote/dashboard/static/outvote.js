@@ -47,6 +47,7 @@ async function refresh() {
   again = false;
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (response.redirected) { location.assign(response.url); return; } // to log in again
     const found = new DOMParser().parseFromString(await response.text(), "text/html");
     const said = Date.parse(response.headers.get("date")) / 1000;
     if (said) ahead = said - Date.now() / 1000;
@@ -92,6 +93,7 @@ function listen() {
     lost = true;
     if (events.readyState === EventSource.CLOSED) { // an answer that was none
       rest();
+      refreshSoon(); // one may have to log in again
       setTimeout(listen, 1000);
     }
   };

@@ -1,0 +1,169 @@
+"""How a command asks a server: where it is, whom to trust, and the token that says who asks.
+
+A token is sent over TLS, or to this machine; it is never followed elsewhere, shown or logged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from outvote.cli.serving import Failed
+from outvote.core.errors import InvalidTask
+
+if TYPE_CHECKING:
+    import ssl
+
+SERVER: Final = "http://127.0.0.1:8600"
+KIT: Final = "OUTVOTE_KIT"
+"""The variable that names an operator's kit."""
+PATIENCE: Final = 15.0
+"""Seconds that an answer may take: the server gives up on its engine sooner, and says so."""
+WHAT_TO_DO: Final = {
+    "token-missing": "the server at {server} wants a token: give --kit FOLDER, or --token-file FILE",
+    "token-unknown": "the server at {server} does not know this token: it was revoked, or is another server's. "
+    "`outvote fleet token` makes a new one",
+    "token-expired": "the token has expired: `outvote fleet token` makes a new one",
+}
+
+
+def add_options(parser: argparse.ArgumentParser, *, default: str | None = None) -> None:
+    """For a command and, with argparse.SUPPRESS, for its actions."""
+    group = parser.add_argument_group("server")
+    group.add_argument("--server", type=_server, default=default, metavar="URL", help=f"where it is ({SERVER})")
+    group.add_argument(
+        "--kit", default=default, metavar="FOLDER", help=f"an operator's kit, which knows where it is ({KIT}, if set)"
+    )
+    group.add_argument("--token-file", default=default, metavar="FILE", help="the token that says who asks (the kit's)")
+    group.add_argument("--ca", default=default, metavar="PEM", help="who signs its certificate (the kit's)")
+    group.add_argument(
+        "--insecure",
+        action="store_true",
+        default=default or False,
+        help="send the token in plaintext beyond this machine: only on a network that you trust",
+    )
+
+
+def _server(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"must be an address like {SERVER}, got {text!r}")
+    return text.rstrip("/")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A server, and what it is asked with."""
+
+    server: str
+    token: str | None = field(default=None, repr=False)
+    context: ssl.SSLContext | None = None
+
+
+def asked(args: argparse.Namespace) -> Asked:
+    """From the options, which come on top of the kit. The variable counts where no server is named: a token must not go
+    to another one by mistake."""
+    server, token_file, ca = args.server, args.token_file, args.ca
+    folder = args.kit or (os.environ.get(KIT) if server is None else None)
+    if folder:
+        from outvote.network.kits import read_operator_kit
+
+        kit = read_operator_kit(Path(folder))
+        server, token_file, ca = server or kit.server.rstrip("/"), token_file or kit.token, ca or kit.ca
+    server = server or SERVER
+    token = None
+    if token_file is not None:
+        from outvote.network.tokens import read_secret
+
+        token = read_secret(Path(token_file))
+    return Asked(server, token, _context(server, ca, has_token=token is not None, insecure=args.insecure))
+
+
+def _context(server: str, ca: str | Path | None, *, has_token: bool, insecure: bool) -> ssl.SSLContext | None:
+    if server.startswith("https://"):
+        from outvote.network.tls import client_context
+
+        return client_context(None if ca is None else Path(ca))
+    if has_token:
+        from urllib.parse import urlsplit
+
+        from outvote.network.exposure import check_exposed
+
+        host = urlsplit(server).hostname or ""
+        check_exposed("the token would be sent in plaintext to", host, secured=False, insecure=insecure)
+    return None
+
+
+def ask(args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One request; what the server refuses becomes one line."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError, URLError
+    from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+
+    class Stay(HTTPRedirectHandler):
+        """Whoever leads elsewhere would be given the token there."""
+
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    with_what = asked(args)
+    headers = {"Content-Type": "application/json"}
+    if with_what.token is not None:
+        headers["Authorization"] = f"Bearer {with_what.token}"
+    data = None if body is None else as_json(body)
+    request = Request(with_what.server + path, data=data, method=method, headers=headers)
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=with_what.context), Stay)
+    try:
+        with opener.open(request, timeout=PATIENCE) as response:
+            answer = response.read()
+        return _object(answer or b"{}")
+    except HTTPError as error:
+        with error:
+            _refused(with_what.server, error.code, error.read())
+    except (URLError, OSError, HTTPException, ValueError) as error:
+        raise Failed(_unreachable(with_what.server, getattr(error, "reason", error))) from None
+
+
+def as_json(body: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidTask(f"a task holds numbers, texts and lists of them only: {error}") from None
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("it speaks another language")
+    return found
+
+
+def _unreachable(server: str, reason: object) -> str:
+    import ssl
+    from http.client import RemoteDisconnected
+
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return (
+            f"the certificate that {server} shows is not to be trusted: {reason.verify_message}; give the --kit or the "
+            "--ca of its fleet, and the name that the certificate is for"
+        )
+    if isinstance(reason, ssl.SSLError):
+        return f"what answers at {server} speaks no TLS that is good enough: {reason.reason}; is it http://?"
+    if isinstance(reason, RemoteDisconnected):
+        return f"what answers at {server} hangs up: does it speak https://?"
+    why = getattr(reason, "strerror", None) or reason
+    return f"no server answers at {server}: {why}; start one with outvote server, or name another with --server"
+
+
+def _refused(server: str, status: int, body: bytes) -> NoReturn:
+    try:
+        problem = _object(body)
+        detail, kind = str(problem["detail"]), str(problem.get("type", "")).rpartition(":")[2]
+    except (ValueError, KeyError):
+        raise Failed(f"what answers at {server} is no outvote server: it says {status}") from None
+    if status in (400, 413, 422):
+        raise InvalidTask(detail)
+    raise Failed(WHAT_TO_DO[kind].format(server=server) if kind in WHAT_TO_DO else detail)

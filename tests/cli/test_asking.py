@@ -1,0 +1,160 @@
+"""`outvote task` with a kit, or with its parts: whom it trusts, what it shows of itself, what it says when refused."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from network.certificates import Authority
+from network.holders import Holders
+from network.processes import Running, commands
+from outvote.cli.asking import KIT, Asked, asked
+from outvote.cli.main import main
+from outvote.core.errors import InvalidTask
+from outvote.network.tokens import write_private
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("asking")
+
+
+@pytest.fixture(scope="module")
+def holders(folder: Path) -> Holders:
+    return Holders(folder)
+
+
+@pytest.fixture(scope="module")
+def authority(folder: Path) -> Authority:
+    return Authority(folder)
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path, authority: Authority, holders: Holders) -> Iterator[Running]:
+    chain, key = authority.issue()
+    files = ("--certificate", str(chain), "--key", str(key), "--tokens", str(holders.path))
+    with commands(folder) as start:
+        yield start("server", "--port", "0", "--engine-port", "0", "--store", "log", *files)
+
+
+@pytest.fixture(autouse=True)
+def no_kit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KIT, raising=False)
+
+
+def kit(folder: Path, name: str, server: str, authority: Authority, holders: Holders) -> Path:
+    """As an operator is given it."""
+    made = folder / f"kit-{name}"
+    made.mkdir(exist_ok=True)
+    (made / "kit.json").write_text(json.dumps({"kit": "operator", "server": server}))
+    shutil.copy(authority.path, made / "ca.pem")
+    write_private(made / "token", holders.secrets[name].encode() + b"\n")
+    return made
+
+
+def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> str:
+    assert main(["task", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err.strip().removeprefix("outvote task: error: ")
+
+
+CREATE = ("create", "--name", "shop", "--arms", "2", "--players", "2")
+
+
+def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
+    tmp_path: Path,
+    server: Running,
+    authority: Authority,
+    holders: Holders,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = server.url("server")
+    admin, viewer = (kit(tmp_path, name, url, authority, holders) for name in ("ops", "looker"))
+    assert main(["task", "--kit", str(admin), *CREATE]) == 0
+    monkeypatch.setenv(KIT, str(viewer))
+    assert main(["task", "list"]) == 0
+    assert "shop" in capsys.readouterr().out
+    assert "a viewer's, who may look" in refused(capsys, 1, "stop", "shop")
+    assert main(["task", "stop", "shop", "--kit", str(admin)]) == 0
+    capsys.readouterr()
+    told = refused(capsys, 1, "list", "--server", url, "--ca", str(authority.path))  # then the variable does not count
+    assert told == f"the server at {url} wants a token: give --kit FOLDER, or --token-file FILE"
+    parts = ("--server", url, "--ca", str(authority.path), "--token-file", str(viewer / "token"))
+    assert main(["task", *parts, "list"]) == 0
+
+
+def test_refusals_say_what_to_do_and_show_no_token(
+    tmp_path: Path, server: Running, authority: Authority, holders: Holders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = server.url("server")
+    found = {name: str(kit(tmp_path, name, url, authority, holders)) for name in ("ops", "former", "shop")}
+    assert refused(capsys, 1, "list", "--kit", found["former"]).startswith(
+        "the token has expired: `outvote fleet token`"
+    )
+    assert "for applications at an edge" in refused(capsys, 1, "list", "--kit", found["shop"])
+    wrong = tmp_path / "wrong"
+    write_private(wrong, b"outvote-made-up")
+    told = refused(capsys, 1, "list", "--kit", found["ops"], "--token-file", str(wrong))
+    assert told.startswith(f"the server at {url} does not know this token")
+    assert "made-up" not in told
+    other = Authority(tmp_path, "other")
+    told = refused(capsys, 1, "list", "--kit", found["ops"], "--ca", str(other.path))
+    assert told.startswith(f"the certificate that {url} shows is not to be trusted: ")
+    told = refused(capsys, 1, "list", "--server", url.replace("https", "http"))
+    assert told.endswith("does it speak https://?")
+    wrong.chmod(0o644)
+    assert "has mode 644" in refused(capsys, 2, "list", "--kit", found["ops"], "--token-file", str(wrong))
+    assert "is no kit" in refused(capsys, 2, "list", "--kit", str(tmp_path / "none"))
+
+
+def options(**given: object) -> argparse.Namespace:
+    return argparse.Namespace(
+        **{"server": None, "kit": None, "token_file": None, "ca": None, "insecure": False, **given}
+    )
+
+
+def test_a_token_is_not_sent_in_plaintext_beyond_this_machine(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    write_private(file, b"outvote-secret")
+    for server in ("http://127.0.0.1:8600", "http://localhost:1", "http://[::1]:1"):
+        assert asked(options(server=server, token_file=file)) == Asked(server, "outvote-secret")
+    with pytest.raises(InvalidTask, match=r"the token would be sent in plaintext to '10\.0\.0\.5', which others"):
+        asked(options(server="http://10.0.0.5:8600", token_file=file))
+    found = asked(options(server="http://10.0.0.5:8600", token_file=file, insecure=True))
+    assert found.token == "outvote-secret"
+    assert "secret" not in repr(found)
+    assert asked(options(server="http://10.0.0.5:8600")).token is None
+
+
+def test_a_token_is_not_taken_elsewhere_by_who_leads_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "token"
+    write_private(file, b"outvote-secret")
+    seen: list[str | None] = []
+
+    class Leads(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Authorization"])
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Leads) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{other.server_port}"
+        told = refused(capsys, 1, "list", "--server", url, "--token-file", str(file))
+        other.shutdown()
+    assert told == f"what answers at {url} is no outvote server: it says 302"
+    assert seen == ["Bearer outvote-secret"]

@@ -1,0 +1,48 @@
+"""Who holds tokens, and the file of them that a process reads."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from outvote.network.tokens import Role, TokenBook, make_token, write_tokens
+
+HOLDERS: dict[str, tuple[Role, float]] = {
+    "ops": ("admin", 1),
+    "looker": ("viewer", 1),
+    "shop": ("application", 1),
+    "former": ("admin", -1),
+}
+"""By name: a role, and the days that a token is good."""
+
+
+class Holders:
+    """Tokens of several people and programs; the last one's has expired."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "tokens.json"
+        made = {name: make_token(name, role, days=days) for name, (role, days) in HOLDERS.items()}
+        self.secrets = {name: secret for name, (secret, _) in made.items()}
+        self._tokens = {name: token for name, (_, token) in made.items()}
+        self._write()
+
+    @property
+    def book(self) -> TokenBook:
+        return TokenBook(self.path)
+
+    def header(self, name: str) -> dict[str, str]:
+        """What a request of this holder has; of one who is not known a token that nobody was given."""
+        return {"Authorization": f"Bearer {self.secrets.get(name, f'outvote-{name}')}"}
+
+    def add(self, name: str, role: Role) -> str:
+        """One more token, in the file from now on."""
+        self.secrets[name], self._tokens[name] = make_token(name, role, days=1, now=time.time())
+        self._write()
+        return self.secrets[name]
+
+    def revoke(self, name: str) -> None:
+        del self._tokens[name]
+        self._write()
+
+    def _write(self) -> None:
+        write_tokens(self.path, self._tokens.values())

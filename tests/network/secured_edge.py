@@ -1,0 +1,39 @@
+"""An edge that speaks HTTPS and wants tokens, as a process: it has a task in its store and no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from network.certificates import Authority
+from network.holders import Holders
+from network.processes import Running, commands
+from outvote.core.task import Task
+from outvote.network.edge_store import EdgeStore
+
+TASK = Task(name="shop", arms=["red", "green"], players=["ams"], epsilon=0, delta=0.05, protocol="tally", floor=100)
+
+
+class SecuredEdge(NamedTuple):
+    running: Running
+    holders: Holders
+    ca: Path
+
+    @property
+    def url(self) -> str:
+        return self.running.url("edge")
+
+
+@contextmanager
+def secured_edge(folder: Path) -> Iterator[SecuredEdge]:
+    with EdgeStore(folder / "outvote-edge-ams.db") as store:
+        store.put_task("shop-1", json.dumps(TASK.to_json()))
+    authority, holders = Authority(folder), Holders(folder)
+    chain, key = authority.issue()
+    files = ("--certificate", str(chain), "--key", str(key), "--tokens", str(holders.path))
+    with commands(folder) as start:
+        running = start("edge", "ams", "--nats", "nats://127.0.0.1:1", "--port", "0", *files)
+        yield SecuredEdge(running, holders, authority.path)
