@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs gallery site screenshots clean
+.PHONY: help demo test lint bench paper docs gallery site screenshots attacks clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,19 +55,26 @@ screenshots: $(VENV)/.dev ## take the pictures of the dashboard anew (needs Debi
 	$(BIN)/python docs/screenshots.py
 	$(BIN)/python docs/moving_picture.py
 
+attacks: $(VENV)/.dev ## attack a fleet with credentials in every way we know, and write the table in docs/security.md
+	OUTVOTE_ATTACKS=$(CURDIR)/docs/attacks.json $(BIN)/python -m pytest -q tests/attacks
+	$(BIN)/python docs/generate.py
+
 clean: ## remove what these targets made
 	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-$(VENV)/.run: pyproject.toml constraints.txt
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "Python 3.11 or later is needed. On Debian: sudo apt-get install python3 python3-venv"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "Python's venv module is missing. Run: sudo apt-get install python3-venv"; exit 1; }
 	@echo "Setting up $(VENV) (once)…"
 	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
 	@$(PIP) install --constraint constraints.txt --editable '.[sim,network,client,dashboard]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,openfeature,dashboard,bench,docs,dev]'
-	@touch $@
+	@touch $(VENV)/.run $@

@@ -14,7 +14,15 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path[:0] = [each for each in (str(DOCS), str(DOCS.parent)) if each not in sys.path]
 
-from generators import cli_reference, examples, http_reference, measurements, protocol_facts, python_reference  # noqa: E402
+from generators import (  # noqa: E402
+    attacks,
+    cli_reference,
+    examples,
+    http_reference,
+    measurements,
+    protocol_facts,
+    python_reference,
+)
 from generators.included_code import included  # noqa: E402
 
 PART = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -22,6 +30,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **measurements.tally_tables(),
     **measurements.guarantee_tables(),
     **included(),
+    "attacks": attacks.attacks,
     "arm-states": protocol_facts.arm_states,
     "claims": measurements.claims,
     "cli-reference": cli_reference.cli_reference,

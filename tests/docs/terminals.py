@@ -49,6 +49,8 @@ class Terminals:
             sockets = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in PORTS]
             self.ports = dict(zip(PORTS, (str(each.getsockname()[1]) for each in sockets), strict=True))
         self.running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
+        self.followed: list[str] = []
+        """Commands of a guide, as they stand there."""
         (folder / ".venv").symlink_to(sys.prefix)
         shutil.copytree(EXAMPLES, folder / "examples" / "web_app", ignore=shutil.ignore_patterns("__pycache__"))
         for path in (folder / "examples" / "web_app").glob("*.py"):
@@ -65,8 +67,10 @@ class Terminals:
             words += ["--engine-port", self.ports["4322"], "--port", self.ports["8600"]]
         elif words[1] == "edge" and "--port" not in words:
             words += ["--port", self.ports["8700"]]
-        elif words[1] == "task":
+        elif words[1] == "task" and "--kit" not in words:
             words += ["--server", f"http://127.0.0.1:{self.ports['8600']}"]
+        elif words[1:] == ["fleet", "init"]:
+            words += [f"--engine=localhost:{self.ports['4322']}", f"--server=localhost:{self.ports['8600']}"]
         elif "uvicorn" in words:
             words += ["--port", self.ports["8000"]]
         return words
@@ -145,14 +149,16 @@ class Terminals:
 
     # ---- a guide, block by block
 
-    def walk(self, document: str, *, before: dict[str, Any] | None = None) -> None:
+    def walk(self, document: str, *, before: dict[str, Any] | None = None, to: str | None = None) -> None:
         """Do what a guide says, in its order, and see that it says what is printed.
 
-        `before`: what to do before a command that has this word in it.
+        `before`: what to do before a command that has this word in it. `to`: the last command that is followed.
         """
         printed: str | None = None
         answer: Any = None
         for block in blocks(DOCS / document):
+            if block.language == "bash" and printed is not None and to is not None and to in self.followed:
+                return
             if block.language == "":
                 told = self.ended("watch") if printed is None else printed
                 assert shape(told) == shape(block.text), f"{block.name}: {told}"
@@ -165,19 +171,20 @@ class Terminals:
             elif block.language == "py":
                 printed = "" if is_a_file(block) else self.python(block.text, quiet="nobody listens" not in block.text)
             elif block.language == "bash":
-                [line] = block.lines
-                for word, check in (before or {}).items():
-                    if word in shlex.split(line):
-                        check()
-                if line.startswith("curl "):
-                    answer = self.curl(shlex.split(self.with_ports(line)))
-                    continue
-                words = self.command(line)
-                name = next((each for each in GOES_ON if each in words), None)
-                if name is None:
-                    printed = self.run(words)
-                else:
-                    printed = self.start(f"edge {words[2]}" if name == "edge" else name, words)
+                for line in block.lines:
+                    for word, check in (before or {}).items():
+                        if word in shlex.split(line):
+                            check()
+                    if line.startswith("curl "):
+                        answer = self.curl(shlex.split(self.with_ports(line)))
+                        continue
+                    words = self.command(line)
+                    name = next((each for each in GOES_ON if each in words and words[1] != "fleet"), None)
+                    if name is None:
+                        printed = self.run(words)
+                    else:
+                        printed = self.start(f"edge {words[2]}" if name == "edge" else name, words)
+                    self.followed.append(line)
             else:
                 assert block.language == "ini", f"{block.name}: nobody knows how to follow it"
 

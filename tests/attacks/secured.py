@@ -1,0 +1,228 @@
+"""A fleet with credentials, certificates and tokens, as real processes: what attackers meet.
+
+`honest` is a site that takes part, `mallory` one whose credential an attacker has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import httpx
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from network.processes import OUTVOTE, Running, commands, free_port, until
+
+SHOP: dict[str, Any] = {
+    "name": "shop",
+    "protocol": "tally",
+    "arms": ["red", "green", "blue"],
+    "players": 9,
+    "epsilon": 0,
+    "delta": 0.05,
+}
+VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
+SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|-----BEGIN (?:EC |RSA )?PRIVATE KEY-----")
+"""Seeds of NATS' keys, tokens, keys of certificates."""
+REFUSED = "Violation|authentication|authorization|revoked|expired"
+"""How NATS logs what it refuses."""
+
+
+class Secured:
+    """One fleet for all attacks of a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.fleet = folder / "outvote-fleet"
+        engine, server = free_port(), free_port()
+        self.nats = f"tls://127.0.0.1:{engine}"
+        self.command("init", "--engine", f"127.0.0.1:{engine}", "--server", f"127.0.0.1:{server}")
+        self.command("add", "honest", "mallory", "carol")
+        self.server_log, self.edge_log = folder / "server.log", folder / "honest.log"
+        with ExitStack() as stack:
+            self.start = stack.enter_context(commands(folder))
+            own = ["--store", "log", "--engine-port", str(engine), "--port", str(server), "--log", "json"]
+            self.server = self.start("server", "--kit", str(self.kit("server")), *own, log=self.server_log)
+            self.url = self.server.url("server")
+            self.token = (self.fleet / "operator" / "token").read_text().strip()
+            self.operator = stack.enter_context(self.client(self.token))
+            for task in (SHOP, VOTES):
+                self.operator.post("/v1/tasks", json=task).raise_for_status()
+            own = ["--store", "honest.db", "--port", "0", "--log", "json"]
+            self.honest = self.start("edge", "--kit", str(self.kit("honest")), *own, log=self.edge_log)
+            self.application = stack.enter_context(httpx.Client(base_url=self.honest.url("edge"), trust_env=False))
+            until(lambda: len(self.application.get("/v1/tasks").json()["tasks"]) == 2, "the edge has its tasks")
+            self.speak()
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    # ---- what there is
+
+    def command(self, *arguments: str) -> str:
+        """`outvote fleet`, as people use it."""
+        done = subprocess.run(
+            [*OUTVOTE, "fleet", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def kit(self, name: str) -> Path:
+        return self.fleet / name if name in ("server", "operator") else self.fleet / "edges" / name
+
+    def client(self, token: str | None) -> httpx.Client:
+        """Somebody who talks to the server over HTTPS."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, verify=self.trust(), trust_env=False, timeout=30)
+
+    def trust(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.fleet / "ca.pem"))
+
+    def task_id(self, name: str = "shop") -> str:
+        return str(self.operator.get(f"/v1/tasks/{name}").json()["id"])
+
+    def counts(self) -> list[Any]:
+        """All that counts of every task: not how much was refused."""
+        found = []
+        for task in self.operator.get("/v1/tasks").json()["tasks"]:
+            told = self.operator.get(f"/v1/tasks/{task['id']}").json()
+            for how_much_was_tried in ("refused", "edge_count"):
+                told.pop(how_much_was_tried)
+            told["edges"] = [each for each in told["edges"] if each["edge"] == "honest"]
+            found.append(told)
+        return found
+
+    def speak(self) -> None:
+        """The honest site learns something, one tally of 3 for each arm, and all of it arrives: the fleet works."""
+        for _ in range(9):
+            decided = self.application.post("/v1/tasks/shop/decide").json()
+            body = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
+            assert self.application.post("/v1/tasks/shop/reward", json=body).status_code == 204
+        until(lambda: self.messages("honest") == 3, "the honest site's messages are in the log")
+
+    def speak_of(self, task: str) -> None:
+        """Something that all edges hear is said after what was said before, and the honest site has heard it: a kill
+        switch, there and back."""
+        for change, killed in (("kill", True), ("revive", False)):
+            self.operator.post(f"/v1/tasks/{task}/{change}").raise_for_status()
+            until(lambda state=killed: self.application.get(f"/v1/tasks/{task}").json()["killed"] is state, change)  # type: ignore[misc]
+
+    def messages(self, edge: str, task: str = "shop") -> int:
+        """How many of a site's messages the log has."""
+        edges = self.operator.get(f"/v1/tasks/{task}").json()["edges"]
+        return sum(each["last_sequence"] + 1 for each in edges if each["edge"] == edge)
+
+    @cached_property
+    def secrets(self) -> set[str]:
+        """Every secret that there is in the fleet's folder."""
+        found: set[str] = set()
+        for path in self.fleet.rglob("*"):
+            if path.is_file():
+                found.update(SECRETS.findall(path.read_text(errors="replace")))
+        return {each for each in found if not each.startswith("-----")}
+
+    def unknown(self) -> float:
+        """Records that the server has read and that belong to no task."""
+        found = re.search(r"^outvote_unknown_records_total (\S+)$", self.operator.get("/metrics").text, re.MULTILINE)
+        assert found is not None
+        return float(found[1])
+
+    # ---- logs
+
+    def engine_lines(self) -> list[str]:
+        """What the engine logged of what it refused."""
+        lines = (self.folder / "log" / "engine.log").read_text(errors="replace").splitlines()
+        return [line for line in lines if re.search(REFUSED, line, re.IGNORECASE)]
+
+    def events(self, name: str, log: Path | None = None) -> list[dict[str, Any]]:
+        """What the server, or the process with that log, has logged under a name."""
+        lines = (log or self.server_log).read_text().splitlines()
+        return [told for line in lines if (told := json.loads(line))["event"] == name]
+
+    def refusals(self, reason: str, log: Path | None = None) -> int:
+        """How many lines say that requests were refused for a reason: a minute must pass between two."""
+        return sum(each["reason"] == reason for each in self.events("requests_refused", log))
+
+    # ---- attackers
+
+    @asynccontextmanager
+    async def intruder(self, name: str = "mallory", *, creds: Path | None = None) -> AsyncIterator[Intruder]:
+        """Somebody with an edge's credential, and any program."""
+        troubles: list[str] = []
+
+        async def note(error: Exception) -> None:
+            troubles.append(str(error))
+
+        client = Client()
+        try:
+            await client.connect(
+                self.nats,
+                user_credentials=str(creds or self.kit(name) / "edge.creds"),
+                tls=self.trust(),
+                tls_handshake_first=True,
+                inbox_prefix=f"_INBOX.{name}",
+                error_cb=note,
+                allow_reconnect=False,
+                connect_timeout=5,
+            )
+        except BaseException:
+            await let_go(client)
+            raise
+        try:
+            yield Intruder(client, troubles)
+        finally:
+            await client.close()
+
+
+async def let_go(client: Client) -> None:
+    """Of a connection that did not come about: nats-py keeps its socket."""
+    transport: Any = client._transport
+    if transport is not None:
+        for writer in (transport._io_writer, transport._bare_io_writer):
+            if writer is not None:
+                writer.transport.abort()
+    await asyncio.sleep(0)
+
+
+class Intruder:
+    """A connection that is used for what its owner may not do."""
+
+    def __init__(self, client: Client, troubles: list[str]) -> None:
+        self.client = client
+        self.troubles = troubles
+
+    async def denied(self, doing: Callable[[], Any], *, times: int = 1) -> str:
+        """Do something, and wait until the engine says that it is not allowed."""
+        before = len(self.troubles)
+        await doing()
+        await self.client.flush()
+        deadline = time.monotonic() + 10
+        while len(self.troubles) < before + times:
+            assert time.monotonic() < deadline, "the engine did not refuse it"
+            await asyncio.sleep(0.005)
+        said = self.troubles[-1]
+        assert "permissions violation" in said.lower(), said
+        return said
+
+    async def silence(self, subject: str, payload: bytes = b"") -> None:
+        """A request that nobody may answer, since it does not arrive."""
+        try:
+            answer = await self.client.request(subject, payload, timeout=0.3)
+        except (TimeoutError, NatsError):
+            return
+        raise AssertionError(f"answered: {answer.data!r}")
+
+
+def running(process: Running) -> bool:
+    return process.process.poll() is None
