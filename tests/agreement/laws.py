@@ -6,6 +6,7 @@ probability below 1e-4.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -75,4 +76,11 @@ def seeds(count: int, key: int) -> list[np.random.SeedSequence]:
 
 
 def states(count: int, key: int) -> WordTable:
+    """The generators of so many trials; kernels write into what they are given, so it is a copy."""
+    return _states(count, key).copy()
+
+
+@functools.lru_cache(maxsize=16)
+def _states(count: int, key: int) -> WordTable:
+    """Made once, for the cases of a test share them: the kernels need less time than this does."""
     return np.array([trial_state(seed) for seed in seeds(count, key)])

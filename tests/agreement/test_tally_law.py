@@ -45,7 +45,7 @@ CORNERS: dict[str, dict[str, Any]] = {
 
 
 def of(**options: Any) -> Settings:
-    chosen = {"protocol": "tally", "delta": 0.2, "grid": 4, "trials": 700, "engine": "jump", **options}
+    chosen = {"protocol": "tally", "delta": 0.2, "grid": 4, "trials": 500, "engine": "jump", **options}
     return read_settings(**chosen)
 
 

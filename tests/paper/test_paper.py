@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from network.processes import gone, until
 from outvote.cli.main import main
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART
 
@@ -24,12 +25,39 @@ FRONTIERS = [f"frontier-{figure}" for figure in (2, 3, 4, 5)]
 FIELDS = ["id", "place", "statement", "measured", "low", "high", "verdict", "why"]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole paper, as it is documented: 100 trials."""
-    folder = tmp_path_factory.mktemp("paper")
-    assert main(["paper", "--out", str(folder), "--json", str(folder / "claims-too.json")]) == 0
+CUT = ["--trials", "30", "--figures", "2", "--horizon", "3e5"]
+"""What is asked of runs that are cut short."""
+
+
+def written_once(folder: Path, *options: str) -> Path:
+    """The folder of a run that all processes of these tests share: the first that needs it runs it."""
+    done = folder / "done"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            assert main(["paper", "--out", str(folder), *options]) == 0
+            done.touch()
     return folder
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of the tests, whichever of its processes asks."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="module")
+def folder(shared: Path) -> Path:
+    """The whole paper, as it is documented: 100 trials."""
+    return written_once(shared / "paper", "--json", str(shared / "paper" / "claims-too.json"))
+
+
+@pytest.fixture(scope="module")
+def whole(shared: Path) -> Path:
+    """What a run that is not cut short writes."""
+    return written_once(shared / "paper-whole", *CUT)
 
 
 def test_every_panel_is_there_as_png_and_svg(folder: Path) -> None:
@@ -158,37 +186,27 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def alive(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_was_cut_short_goes_on_where_it_left_off(how: signal.Signals, tmp_path: Path) -> None:
-    options = ["--trials", "30", "--figures", "2", "--horizon", "3e5"]
-    cut, whole = tmp_path / "cut", tmp_path / "whole"
-    command = [sys.executable, "-m", "outvote.cli.main", "paper", "--out", str(cut), *options]
+def test_a_run_that_was_cut_short_goes_on_where_it_left_off(how: signal.Signals, whole: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut"
+    command = [sys.executable, "-m", "outvote.cli.main", "paper", "--out", str(cut), *CUT]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while len(list(cut.glob("cells/*.json"))) < 3:
-            assert time.monotonic() < deadline
+
+        def some_are_there() -> bool:
             assert process.poll() is None
-            os.sched_yield()
+            return len(list(cut.glob("cells/*.json"))) >= 3
+
+        until(some_are_there, "some cells are done", within=60)
         workers = children_of(process.pid)
         assert len(workers) >= 2
         process.send_signal(how)
         _, err = process.communicate(timeout=60)
     if how == signal.SIGINT:
         assert err == "outvote paper: interrupted, what is finished is kept: go on with --resume\n"
-    while any(map(alive, workers)):  # nobody is left behind
-        assert time.monotonic() < deadline
-        os.sched_yield()
+    until(lambda: all(map(gone, workers)), "nobody is left behind", within=60)
     done = set(cut.glob("cells/*.json"))
     times = {path: path.stat().st_mtime_ns for path in done}
-    assert main(["paper", "--out", str(cut), *options, "--resume"]) == 0
+    assert main(["paper", "--out", str(cut), *CUT, "--resume"]) == 0
     assert {path: path.stat().st_mtime_ns for path in done} == times  # not run again
-    assert main(["paper", "--out", str(whole), *options]) == 0
     for name in ("figure-2a-dme.csv", "figure-2b-me-local.csv", "figure-2b-ucb-unlimited.csv"):
         assert (cut / name).read_text() == (whole / name).read_text()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from network.processes import until
 from outvote import simulate
 from outvote.core.errors import InvalidTask
 from outvote.simulation import sweep as module
@@ -111,11 +110,12 @@ def test_an_interrupted_sweep_keeps_what_it_has_finished(tmp_path: Path) -> None
         f"sweep(cells, store=Path({str(tmp_path)!r}))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code]) as process:
-        deadline = time.monotonic() + 60
-        while len(list(tmp_path.glob("*.json"))) < 3:
-            assert time.monotonic() < deadline
+
+        def three_are_there() -> bool:
             assert process.poll() is None
-            os.sched_yield()
+            return len(list(tmp_path.glob("*.json"))) >= 3
+
+        until(three_are_there, "three cells are done", within=60)
         process.send_signal(signal.SIGKILL)
     assert len(list(tmp_path.glob("*.json"))) == 3
     for path in tmp_path.glob("*.json"):

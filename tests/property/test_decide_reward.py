@@ -74,7 +74,7 @@ class Side:
         assert self.player.snapshot() == snapshot
 
 
-@settings(REPEATABLE, max_examples=250)
+@settings(REPEATABLE, max_examples=160)
 @given(data=st.data(), plan=steps(*IMMEDIATE, most=20))
 def test_a_player_with_immediate_rewards_is_algorithm_2_to_the_letter(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks())
@@ -98,7 +98,7 @@ def test_a_player_with_immediate_rewards_is_algorithm_2_to_the_letter(data: st.D
         assert_same(side.player, side.literal)
 
 
-@settings(REPEATABLE, max_examples=250)
+@settings(REPEATABLE, max_examples=160)
 @given(data=st.data(), plan=steps(*DELAYED, "forget", most=40))
 def test_rewards_that_come_late_or_never_count_when_they_come(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks())

@@ -214,7 +214,7 @@ def run(told: Told, plan: list[Step]) -> None:
         told.check()
 
 
-@settings(REPEATABLE, max_examples=400)
+@settings(REPEATABLE, max_examples=250)
 @given(task=tally_tasks(), plan=PLANS)
 def test_exposures_among_decisions_make_tallies_that_every_server_takes_and_none_twice(
     task: Task, plan: list[Step]
@@ -226,7 +226,7 @@ def test_exposures_among_decisions_make_tallies_that_every_server_takes_and_none
     assert (server.refused, server.duplicates) == (0, 0)
 
 
-@settings(REPEATABLE, max_examples=250)
+@settings(REPEATABLE, max_examples=160)
 @given(task=tasks(window=None, short=True), plan=PLANS)
 def test_exposures_among_decisions_leave_a_player_of_votes_that_can_be_restored(task: Task, plan: list[Step]) -> None:
     told = Told(task)
