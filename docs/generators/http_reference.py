@@ -10,7 +10,7 @@ from typing import Any
 
 import outvote
 from generators.tables import cell, paragraphs, table
-from outvote.network import admin_openapi, edge_openapi, problems
+from outvote.network import admin_openapi, edge_openapi, problems, refusals
 
 BLANK = "about:blank"
 
@@ -28,12 +28,18 @@ def edge_reference() -> str:
 def problem_types() -> str:
     """What a program can tell apart in a refusal."""
     edge = {(f"urn:outvote:problem:{name}", status.value) for _, status, name in problems._TABLE if name}
-    server = set(_server_problems())
+    doors = {(f"urn:outvote:problem:{each.kind}", each.status) for each in _at_the_door()}
+    edge, server = edge | doors, doors | set(_server_problems())
     rows = []
     for kind, status in sorted(edge | server):
         who = [name for name, have in (("edge", edge), ("server", server)) if (kind, status) in have]
         rows.append((f"`{kind}`", str(status), " and ".join(who)))
     return table(["type", "status", "answered by"], rows)
+
+
+def _at_the_door() -> Iterator[refusals.Refusal]:
+    yield from refusals.NO_TOKEN.values()
+    yield from (each for each in vars(refusals).values() if isinstance(each, refusals.Refusal))
 
 
 def _server_problems() -> Iterator[tuple[str, int]]:
@@ -63,12 +69,21 @@ def _constant(node: ast.expr, named: Mapping[str, object]) -> object:
 def _api(document: Mapping[str, Any], whose: str) -> Iterator[str]:
     if "description" in document["info"]:
         yield paragraphs(document["info"]["description"])
+    yield from _doors(document["components"])
     for path, entry in document["paths"].items():
         for method, operation in entry.items():
             if method != "parameters":
                 yield from _operation(whose, method.upper(), path, entry.get("parameters", ()), operation)
     for name, schema in document["components"]["schemas"].items():
         yield from _schema(whose, name, schema)
+
+
+def _doors(components: Mapping[str, Any]) -> Iterator[str]:
+    """What any request may be answered with; the paths do not repeat it."""
+    for scheme in components["securitySchemes"].values():
+        yield f"Token, as `Authorization: Bearer TOKEN`: {scheme['description']}"
+    said = {name[-3:]: answer["description"] for name, answer in components["responses"].items()}
+    yield table(["any path", "meaning"], [(status, cell(text)) for status, text in sorted(said.items())])
 
 
 def _operation(
@@ -85,6 +100,7 @@ def _operation(
     rows = [
         (status, cell(answer["description"]), _content(whose, answer.get("content", {})), _headers(answer))
         for status, answer in sorted(operation["responses"].items())
+        if "$ref" not in answer
     ]
     with_headers = any(row[3] for row in rows)
     heads = ["status", "meaning", "body", "header"]

@@ -20,11 +20,12 @@ from outvote.core import protocols
 from outvote.core.errors import InvalidReward, InvalidTask, UnknownArm
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
+from outvote.network.connection import LinkError
 from outvote.network.edge import NO_TICKET, Edge, UnknownTask
 from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
 from outvote.network.follower import LogReplaced
-from outvote.network.link import Link, LinkError
+from outvote.network.link import Link
 from outvote.network.records import UpSubject, task_record
 from outvote.network.server import NameTaken, SyncServer
 

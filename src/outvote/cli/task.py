@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from outvote.cli import asking
+from outvote.cli.asking import as_json, ask
 from outvote.cli.options import add_json, check_writable, count_or_names, number, number_or_numbers, numbers, write_json
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask, OutvoteError
@@ -21,7 +22,7 @@ examples:
   outvote task create --file banner.toml
   outvote task watch banner
   outvote task edges
-  outvote task --server http://10.0.0.5:8600 list --json
+  outvote task --kit outvote-fleet/operator list --json
 """
 STATES = """\
 alive    it gave a sign of life lately: edges ask every half minute what is new
@@ -29,9 +30,6 @@ awaited  this server has not heard it yet, and has not listened long enough to t
 silent   it was there, and gives no sign any more
 missing  a task names it as a player, and it never came
 """
-SERVER = "http://127.0.0.1:8600"
-PATIENCE = 15.0
-"""Seconds that an answer may take: the server gives up on its engine sooner, and says so."""
 EVERY = 1.0
 """Seconds between two looks at a task that is watched."""
 ENDED = ("finished", "stopped")
@@ -46,7 +44,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_server(parser, default=SERVER)
+    asking.add_options(parser)
     parser.set_defaults(when_interrupted="the task goes on")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
 
@@ -118,7 +116,7 @@ def _add(
         epilog=f"example:\n  outvote task {example}\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_server(parser, default=argparse.SUPPRESS)
+    asking.add_options(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser
 
@@ -128,18 +126,6 @@ def _add_expectation(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--traffic", type=number, metavar="EVENTS_PER_DAY", help="events in the whole fleet")
     told.add_argument("--baseline", type=number, metavar="MEAN", help="mean reward of all arms but the best: 0 to 1")
     told.add_argument("--difference", type=number, metavar="MEAN", help="how much better the best arm is")
-
-
-def _add_server(parser: argparse.ArgumentParser, *, default: str) -> None:
-    parser.add_argument(
-        "--server", type=_server, default=default, metavar="URL", help=f"where the server is ({SERVER})"
-    )
-
-
-def _server(text: str) -> str:
-    if not text.startswith(("http://", "https://")):
-        raise argparse.ArgumentTypeError(f"must be an address like {SERVER}, got {text!r}")
-    return text.rstrip("/")
 
 
 # ---- actions
@@ -162,9 +148,9 @@ def create(args: argparse.Namespace) -> int:
     if fields["protocol"] == "tally":
         fields.setdefault("epsilon", 0)
     said = _expectation(args)
-    made = ask(args.server, "POST", "/v1/tasks", fields)
+    made = ask(args, "POST", "/v1/tasks", fields)
     if said:
-        made["expectation"] = _expect_of_new(args.server, made, said)
+        made["expectation"] = _expect_of_new(args, made, said)
     _tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
     return 0
 
@@ -175,13 +161,13 @@ def _expectation(args: argparse.Namespace) -> dict[str, float]:
     if said:
         from outvote.network.expectation import read_expectation
 
-        read_expectation(_json(said))
+        read_expectation(as_json(said))
     return said
 
 
-def _expect_of_new(server: str, made: dict[str, Any], said: dict[str, float]) -> dict[str, Any]:
+def _expect_of_new(args: argparse.Namespace, made: dict[str, Any], said: dict[str, float]) -> dict[str, Any]:
     try:
-        return ask(server, "PUT", _path(made["id"]) + "/expectation", said)
+        return ask(args, "PUT", _path(made["id"]) + "/expectation", said)
     except OutvoteError as error:
         raise Failed(
             f"{made['name']} ({made['id']}) was created, but not what is expected of it: {error}. Say it again with "
@@ -192,7 +178,7 @@ def _expect_of_new(server: str, made: dict[str, Any], said: dict[str, float]) ->
 def _found(args: argparse.Namespace, path: str) -> tuple[dict[str, Any], bool]:
     """What the server says, written where it is wanted as JSON; and whether people are to see it."""
     check_writable(args.json, "the JSON file")
-    found = ask(args.server, "GET", path)
+    found = ask(args, "GET", path)
     if args.json:
         write_json(found, args.json)
     return found, args.json != "-"
@@ -226,7 +212,7 @@ def expect(args: argparse.Namespace) -> int:
         raise InvalidTask("nothing is expected: give --traffic, --baseline or --difference")
     from outvote.cli import task_show
 
-    taken = ask(args.server, "PUT", _path(args.task) + "/expectation", said)
+    taken = ask(args, "PUT", _path(args.task) + "/expectation", said)
     _tell(args, taken, f"expected of {args.task} from now on: {task_show.expected(taken)}")
     return 0
 
@@ -247,7 +233,7 @@ def edges(args: argparse.Namespace) -> int:
 
 def stop(args: argparse.Namespace) -> int:
     check_writable(args.json, "the JSON file")
-    stopped = ask(args.server, "POST", _path(args.task) + "/stop")
+    stopped = ask(args, "POST", _path(args.task) + "/stop")
     _tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
     return 0
 
@@ -262,14 +248,14 @@ def revive(args: argparse.Namespace) -> int:
 
 def _switch(args: argparse.Namespace, verb: str, done: str, so: str) -> int:
     check_writable(args.json, "the JSON file")
-    switched = ask(args.server, "POST", f"{_path(args.task)}/{verb}")
+    switched = ask(args, "POST", f"{_path(args.task)}/{verb}")
     _tell(args, switched, f"{done} {switched['name']} ({switched['id']}): {so}")
     return 0
 
 
 def delete(args: argparse.Namespace) -> int:
     check_writable(args.json, "the JSON file")
-    ask(args.server, "DELETE", _path(args.task))
+    ask(args, "DELETE", _path(args.task))
     _tell(args, {"deleted": args.task}, f"deleted {args.task}")
     return 0
 
@@ -278,7 +264,7 @@ def watch(args: argparse.Namespace) -> int:
     last = None
     with _screen(args.json) as draw:
         while True:
-            found = ask(args.server, "GET", _path(args.task))
+            found = ask(args, "GET", _path(args.task))
             if found != last:
                 draw(found)
                 last = found
@@ -298,56 +284,6 @@ def read_file(path: str) -> dict[str, Any]:
         raise InvalidTask(f"the file {path!r} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise InvalidTask(f"the file {path!r} must be TOML: {error}") from None
-
-
-# ---- the server
-
-
-def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One request; what the server refuses becomes one line."""
-    from http.client import HTTPException
-    from urllib.error import HTTPError, URLError
-    from urllib.request import ProxyHandler, Request, build_opener
-
-    data = None if body is None else _json(body)
-    request = Request(server + path, data=data, method=method, headers={"Content-Type": "application/json"})
-    try:
-        with build_opener(ProxyHandler({})).open(request, timeout=PATIENCE) as response:
-            answer = response.read()
-        return _object(answer or b"{}")
-    except HTTPError as error:
-        with error:
-            _refused(server, error.code, error.read())
-    except (URLError, OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise Failed(
-            f"no server answers at {server}: {getattr(reason, 'strerror', None) or reason}; start one with outvote "
-            "server, or name another with --server"
-        ) from None
-
-
-def _json(body: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(body, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise InvalidTask(f"a task holds numbers, texts and lists of them only: {error}") from None
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError("it speaks another language")
-    return found
-
-
-def _refused(server: str, status: int, body: bytes) -> NoReturn:
-    try:
-        detail = str(_object(body)["detail"])
-    except (ValueError, KeyError):
-        raise Failed(f"what answers at {server} is no outvote server: it says {status}") from None
-    if status in (400, 413, 422):
-        raise InvalidTask(detail)
-    raise Failed(detail)
 
 
 def _path(task: str) -> str:

@@ -92,6 +92,9 @@ def picture(found: Mapping[str, Any]) -> RenderableType:
         for each in found["edges"]
     )
     lines.append(Text(f"edges and their last message: {edges or 'none yet'}"))
+    if found["discounted"]:
+        told = ", ".join(f"{each['edge']} ({each['messages']:,} messages)" for each in found["discounted"])
+        lines.append(Text(f"discounted, what these sent before counts no more: {told}", style="yellow"))
     return Group(*lines)
 
 
@@ -127,6 +130,7 @@ def story(found: Mapping[str, Any]) -> RenderableType:
         if gone is not None:
             eliminations.setdefault((gone["number"], gone["at"]), []).append(arm["arm"])
     moments += [(at, f"{', '.join(arms)} out") for (_, at), arms in sorted(eliminations.items())]
+    moments += [(each["at"], f"{each['edge']} discounted") for each in found["discounted"]]
     if found["stopped_at"] is not None:
         moments.append((found["stopped_at"], "stopped"))
     moments.sort(key=lambda each: each[0])  # a finished task may be stopped; what was stopped loses no arm

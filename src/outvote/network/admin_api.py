@@ -7,7 +7,7 @@ It keeps nothing: every answer is read from the fold, every change is a record i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 
 import msgspec
@@ -19,12 +19,14 @@ from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
 from outvote.network import metrics_page, server_metrics
 from outvote.network.admin_fleet import edge_list
-from outvote.network.admin_http import Handler, Pages, answer, handlers, read_body, route
+from outvote.network.admin_guard import AdminGuard, is_known, is_still_known
+from outvote.network.admin_http import Handler, Pages, answer, handlers, read_body, refuser, route
 from outvote.network.admin_openapi import openapi
 from outvote.network.admin_request import Refused, read_expectation, read_task
 from outvote.network.admin_views import (
     BitBudget,
     Created,
+    Discounted,
     Health,
     Stopped,
     Switched,
@@ -38,8 +40,12 @@ from outvote.network.admin_views import (
 )
 from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
+from outvote.network.http_connections import Traffic, Watch
 from outvote.network.operated import OperatedServer
+from outvote.network.records import check_name
+from outvote.network.refusals import Refusals
 from outvote.network.server import NameTaken
+from outvote.network.tokens import TokenBook
 
 PATIENCE = 10.0
 """Seconds in which the engine must have stored a change."""
@@ -54,10 +60,15 @@ class Admin:
         *,
         bit_budget: int | None = None,
         engine_restarts: Callable[[], int] | None = None,
+        tokens: TokenBook | None = None,
     ) -> None:
         self.server = server
         self.bit_budget = bit_budget
+        self.tokens = tokens
+        self.refusals = Refusals()
+        self.traffic = Traffic()
         self.registry = server_metrics.registry_of(server, self.bits, engine_restarts)
+        self.registry.register(server_metrics.DoorCollector(self.refusals, self.traffic))
         self._creating = asyncio.Lock()
         """One creation at a time: each looks at the names and the bits that are taken."""
         self._described: dict[str, tuple[int, TaskDescription]] = {}
@@ -74,6 +85,7 @@ class Admin:
             "/v1/tasks/{task}/revive": {"POST": self.revive},
             "/v1/tasks/{task}/expectation": {"PUT": self.expect},
             "/v1/edges": {"GET": self.edges},
+            "/v1/edges/{edge}/discount": {"POST": self.discount},
             "/v1/events": {"GET": self.events},
             "/healthz": {"GET": self.health},
             "/metrics": {"GET": self.metrics},
@@ -113,6 +125,16 @@ class Admin:
         expectation = read_expectation(await read_body(request))
         await self.expect_of(found, expectation)
         return answer(expectation)
+
+    async def discount(self, request: Request) -> Response:
+        """One whose credential was revoked, as a rule; what it sends from now on counts."""
+        try:
+            edge = check_name("an edge's name", request.path_params["edge"])
+        except InvalidTask as error:
+            raise Refused(422, "invalid-edge", str(error)) from None
+        if edge not in self.server.edge_names():
+            raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
+        return answer(Discounted(edge, tuple(await self._stored(self.server.discount(edge)))))
 
     async def create_task(self, task: Task) -> str:
         """Its id, once it is in the log."""
@@ -156,13 +178,18 @@ class Admin:
 
         async def lines() -> AsyncIterator[bytes]:
             async for topics in changes:
+                if not is_still_known(request):
+                    return
                 yield b"data: " + msgspec.json.encode(sorted(topics)) + b"\n\n"
 
         return StreamingResponse(lines(), **told)
 
     async def health(self, request: Request) -> Response:
+        """Who has no token where one is needed is told no more than a status."""
         server, well = self.server, self.server.ready
-        told = Health("ok" if well else "unavailable", server.link.connected, server.has_read, well, server.fold.read)
+        told = Health("ok" if well else "unavailable")
+        if is_known(request):
+            told = Health(told.status, server.link.connected, server.has_read, well, server.fold.read)
         return answer(told, status=200 if well else 503)
 
     async def metrics(self, request: Request) -> Response:
@@ -245,10 +272,13 @@ def make_app(
     bit_budget: int | None = None,
     pages: Callable[[Admin], Pages] | None = None,
     engine_restarts: Callable[[], int] | None = None,
+    tokens: TokenBook | None = None,
+    hosts: Collection[str] | None = None,
 ) -> Starlette:
     """The application; `bit_budget` is the most bits that all running tasks together may still send, `engine_restarts`
-    tells how often the server's own engine was started again."""
-    admin = Admin(server, bit_budget=bit_budget, engine_restarts=engine_restarts)
+    tells how often the server's own engine was started again. With `tokens` one is needed, with `hosts` the server must
+    be called one of them. `state.watch` is for `run_app`: it counts what clients do not finish."""
+    admin = Admin(server, bit_budget=bit_budget, engine_restarts=engine_restarts, tokens=tokens)
     shown = None if pages is None else pages(admin)
 
     app = Starlette(
@@ -260,6 +290,15 @@ def make_app(
     )
     app.router.redirect_slashes = False  # a path is there or is not
     app.state.pages = shown
+    app.state.watch = Watch(admin.traffic)
+    app.add_middleware(
+        AdminGuard,
+        refuse=refuser(shown),
+        refusals=admin.refusals,
+        tokens=tokens,
+        hosts=hosts,
+        has_login=shown is not None,
+    )
     app.add_middleware(
         server_metrics.CountRequests,
         requests=server_metrics.Requests(admin.registry),

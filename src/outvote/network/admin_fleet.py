@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from outvote.network.operated import OperatedServer
-from outvote.network.signs import SILENT_AFTER, EdgeState
+from outvote.network.signs import EdgeState
 
 
 class FleetEdge(msgspec.Struct, frozen=True):
     """One edge. `last_sign` is when this server last heard of it, `last_message` when the log last got something of it,
     both in seconds since 1970; `tasks` counts those of which it has sent something. `several_lives`: its store was
-    lost, copied or set back, or two processes use one name."""
+    lost, copied or set back, or two processes use one name. `discounted` says how many of its messages count no more,
+    since operators discounted it."""
 
     edge: str
     state: EdgeState
@@ -21,6 +22,7 @@ class FleetEdge(msgspec.Struct, frozen=True):
     messages: int
     bits: int
     several_lives: bool
+    discounted: int
 
     @property
     def last(self) -> float | None:
@@ -49,10 +51,11 @@ def edge_list(server: OperatedServer) -> EdgeList:
             messages=history.messages,
             bits=history.bits,
             several_lives=len(history.incarnations) > 1,
+            discounted=history.discounted,
         )
         for name, state, history in server.edges()
     )
     counts: dict[EdgeState, int] = {"alive": 0, "awaited": 0, "silent": 0, "missing": 0}
     for each in edges:
         counts[each.state] += 1
-    return EdgeList(edges, counts, SILENT_AFTER, server.signs.started)
+    return EdgeList(edges, counts, server.signs.silent_after, server.signs.started)

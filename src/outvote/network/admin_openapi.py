@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -11,14 +13,16 @@ from outvote.core.task import Task
 from outvote.network import problems
 from outvote.network.admin_fleet import EdgeList
 from outvote.network.admin_request import LARGEST_BODY, NewTask
-from outvote.network.admin_views import Created, Health, Stopped, Switched, TaskDescription, TaskList
+from outvote.network.admin_views import Created, Discounted, Health, Stopped, Switched, TaskDescription, TaskList
 from outvote.network.expectation import Expectation
+from outvote.network.openapi_doors import with_doors
 from outvote.network.problems import Problem
 
 TYPES: Final = (
     Created,
     Stopped,
     Switched,
+    Discounted,
     TaskList,
     TaskDescription,
     EdgeList,
@@ -29,6 +33,7 @@ TYPES: Final = (
     Problem,
 )
 """What has a schema of its own; the types of their fields come along."""
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def openapi() -> dict[str, Any]:
@@ -41,7 +46,7 @@ def openapi() -> dict[str, Any]:
         "description": "The id of a task, or its name.",
         "schema": {"type": "string", "minLength": 1},
     }
-    return {
+    document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "Outvote server",
@@ -78,6 +83,7 @@ def openapi() -> dict[str, Any]:
             "/v1/tasks/{task}/revive": {"parameters": [task], "post": _switch("The task goes on")},
             "/v1/tasks/{task}/expectation": {"parameters": [task], "put": _EXPECT},
             "/v1/edges": {"get": _operation("All edges, and which are alive.", _as_json("EdgeList"))},
+            "/v1/edges/{edge}/discount": {"parameters": [_EDGE], "post": _DISCOUNT},
             "/v1/events": {
                 "get": _operation(
                     "What changes, as server-sent events for as long as the connection lasts. The data of each is a "
@@ -108,6 +114,11 @@ def openapi() -> dict[str, Any]:
         },
         "components": {"schemas": components},
     }
+    return with_doors(
+        document,
+        tokens="An admin's; a viewer's for GET and HEAD.",
+        without=("/healthz", "/openapi.json"),
+    )
 
 
 def _as_json(kind: str, media: str = "application/json") -> dict[str, Any]:
@@ -131,10 +142,11 @@ def _switch(what: str) -> dict[str, Any]:
     return _operation(f"{what}. {more}", _as_json("Switched"), "404", "409", "503")
 
 
-def _refusals(*statuses: str) -> dict[str, Any]:
+def _refusals(*statuses: str, said: Mapping[str, str] = _NOTHING) -> dict[str, Any]:
+    """`said` describes those that mean something else here than elsewhere."""
     media = problems.CONTENT_TYPE.decode()
     return {
-        status: {"description": _REFUSALS[status], "content": _as_json("Problem", media)}
+        status: {"description": said.get(status, _REFUSALS[status]), "content": _as_json("Problem", media)}
         for status in sorted({*statuses, "500"})
     }
 
@@ -153,6 +165,27 @@ _EXPECT: Final = {
     "requestBody": {"required": True, "content": _as_json("Expectation")},
     "responses": {"200": {"description": "It is in the log.", "content": _as_json("Expectation")}}
     | _refusals("400", "404", "409", "413", "422", "503"),
+}
+_EDGE: Final = {
+    "name": "edge",
+    "in": "path",
+    "required": True,
+    "description": "The name of an edge.",
+    "schema": {"type": "string", "minLength": 1},
+}
+_DISCOUNT: Final = {
+    "summary": "What this edge has sent so far counts no more, in all tasks that run: for one whose credential was in "
+    "wrong hands. What was eliminated stays so, and what the edge sends from now on counts. No body is needed, and "
+    "none is read. It may be said again, and then tells of the tasks in which there was something new.",
+    "responses": {"200": {"description": "It is in the log.", "content": _as_json("Discounted")}}
+    | _refusals(
+        *("404", "409", "422", "503"),
+        said={
+            "404": "There is no such edge.",
+            "409": "The tasks have changed meanwhile: ask again.",
+            "422": "A name that no edge can have.",
+        },
+    ),
 }
 _CREATE: Final = {
     "summary": "A new task: edges begin at once.",

@@ -49,6 +49,14 @@ class Switched(msgspec.Struct, frozen=True):
     killed: bool
 
 
+class Discounted(msgspec.Struct, frozen=True):
+    """What an edge had sent counts no more in these tasks: those that run, and in which it had sent something since it
+    was last discounted."""
+
+    edge: str
+    tasks: tuple[str, ...]
+
+
 class Messages(msgspec.Struct, frozen=True):
     """How many there were; one downward for each player."""
 
@@ -161,11 +169,22 @@ class EdgeView(msgspec.Struct, frozen=True):
     incarnations: tuple[IncarnationView, ...]
 
 
+class DiscountView(msgspec.Struct, frozen=True):
+    """An edge was discounted: so many messages of it, all that were in the log before this record and still counted,
+    count no more. `at` is when the record was stored, in seconds since 1970."""
+
+    edge: str
+    messages: int
+    record: int
+    at: float
+
+
 class TaskDescription(TaskSummary, frozen=True):
     """All about one task; `task` is its record, from which it can be created again. `stopped_at` is when it was
     stopped, `expectation` what operators said last that they expect of it. Of Tally, `leader` is the arm with the
     highest mean of those that remain, `lifts` says by how much it is better than each other one, and `disagreement` by
-    how many standard deviations more than chance allows the sites' results differ, at the last glance."""
+    how many standard deviations more than chance allows the sites' results differ, at the last glance. `discounted` are
+    the edges whose messages count no more: they are still among `messages`, `bits` and `edges`, for they were sent."""
 
     stopped_at: float | None
     expectation: Expectation | None
@@ -175,17 +194,19 @@ class TaskDescription(TaskSummary, frozen=True):
     lifts: tuple[LiftView, ...]
     votes_needed: tuple[float, ...]
     edges: tuple[EdgeView, ...]
+    discounted: tuple[DiscountView, ...]
     task: Task
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether the engine is connected, all that is in its log was read, and more can be stored there."""
+    """Whether the engine is connected, all that is in its log was read, and more can be stored there. Where tokens are
+    needed, who has none is told the status only."""
 
     status: Literal["ok", "unavailable"]
-    engine_connected: bool
-    log_read: bool
-    log_writable: bool
-    records: int
+    engine_connected: bool | msgspec.UnsetType = msgspec.UNSET
+    log_read: bool | msgspec.UnsetType = msgspec.UNSET
+    log_writable: bool | msgspec.UnsetType = msgspec.UNSET
+    records: int | msgspec.UnsetType = msgspec.UNSET
 
 
 # ---- from the fold
@@ -246,6 +267,10 @@ def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
         lifts=() if leader is None else _lifts(found, leader),
         votes_needed=tuple(active / 2 for active in found.task.instances),
         edges=_edges(found),
+        discounted=tuple(
+            DiscountView(each.edge, each.messages, moment.record, moment.at)
+            for each, moment in zip(found.discounted, history.discounts, strict=True)
+        ),
         task=found.task,
     )
 

@@ -10,19 +10,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from outvote.core import protocols
 from outvote.core.codes import packed_bits
 from outvote.core.errors import MalformedMessage, OutvoteError
 from outvote.core.ledger import Ledger
-from outvote.core.messages import Elimination
+from outvote.core.messages import Elimination, UpMessage
+from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.network.expectation import Expectation, read_expectation
-from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_switch, read_task
+from outvote.network.kept import Kept
+from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_discount, read_switch, read_task
 
 LARGEST_ANSWER = 256 * 1024
 """Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
+MOST_LIVES: Final = 64
+"""Incarnations of one edge in one task: each costs every server memory, and whoever has the edge's credential could
+open any number. A site that really loses its store so often has another trouble. A discount lets it begin again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,14 @@ class Proposal:
 
     subject: str
     payload: bytes
+
+
+class Discount(NamedTuple):
+    """What an edge had sent in a task does not count any more."""
+
+    edge: str
+    messages: int
+    """So many, which were in the log before it and not discounted yet."""
 
 
 class FoldedTask:
@@ -65,6 +78,16 @@ class FoldedTask:
         """By edge and incarnation: the highest sequence in the log. It need not be the last: tallies may overtake."""
         self.counts: dict[tuple[str, str], int] = {}
         """By edge and incarnation: how many messages are in the log. With `highest` it tells an edge what it lacks."""
+        self.discounted: list[Discount] = []
+        """As the log has them."""
+        self.discounts = 0
+        """The number of the next one."""
+        self.discounted_events = self.discounted_unanimous = 0
+        """Of Tally: events, and tallies in which none or all succeeded, that count no more. They were sent and seen."""
+        self._lives: dict[str, int] = {}
+        """By edge: incarnations since it was last discounted."""
+        self._kept: Kept | None = Kept()
+        """What counts, to be counted again; None when nothing is decided any more."""
 
     @property
     def winner(self) -> int | None:
@@ -78,15 +101,29 @@ class FoldedTask:
     def receive(self, subject: UpSubject, payload: bytes) -> None:
         """A message of an edge; what is none is counted and changes nothing else."""
         key = (subject.edge, subject.incarnation)
-        self.highest[key] = max(subject.sequence, self.highest.get(key, -1))
-        self.counts[key] = self.counts.get(key, 0) + 1
+        last = self.highest.get(key)
+        if last is None:
+            lives = self._lives.get(subject.edge, 0)
+            if lives >= MOST_LIVES:
+                self.refused += 1
+                return
+            self._lives[subject.edge] = lives + 1
+            self.counts[key] = 0
+        if last is None or subject.sequence > last:
+            self.highest[key] = subject.sequence
+        self.counts[key] += 1
         try:
             message = self.coder.read_up(subject, payload)
-            self.server.receive(subject.edge, message, incarnation=subject.incarnation)
         except OutvoteError:
             self.refused += 1
             return
-        self.ledger.send_up(subject.edge, message, packed_bits(payload))
+        counted = self._count(subject, message)
+        if self._kept is not None:
+            self._kept.receive(key, subject.sequence, payload, counted)
+        if counted:
+            self.ledger.send_up(subject.edge, message, packed_bits(payload))
+        else:
+            self.refused += 1
 
     def adopt(self, number: int, payload: bytes) -> None:
         """The log has the n-th elimination: it has happened, whatever this server thinks."""
@@ -97,9 +134,76 @@ class FoldedTask:
         self.eliminations.append(elimination)
         self.announced = tuple(arm for arm in self.announced if arm not in elimination.arms)
         self.payloads.append(payload)
-        unexpected = [arm for arm in elimination.arms if arm not in self.server.eliminated]
-        if unexpected:
-            self.server.adopt([*self.server.eliminated, *unexpected])
+        self._tell(number)
+        if self._kept is not None:
+            self._kept.adopt()
+        if not self.running:
+            self._kept = None
+
+    def stop(self) -> None:
+        """Nothing more is decided."""
+        self.stopped = True
+        self._kept = None
+
+    def messages_of(self, edge: str) -> int:
+        """How many of an edge are in the log and were not discounted."""
+        sent = sum(count for (name, _), count in self.counts.items() if name == edge)
+        return sent - sum(each.messages for each in self.discounted if each.edge == edge)
+
+    def discount(self, edge: str) -> None:
+        """What this edge has sent so far counts no more; what was eliminated stays so, and bits that were sent stay.
+
+        All else is counted again, in the order of the log, as if the edge had not been there. A vote that was refused
+        because there were too many players may count now, so it becomes a message like the others.
+        """
+        self.discounted.append(Discount(edge, self.messages_of(edge)))
+        self._lives.pop(edge, None)
+        if self._kept is None:
+            return
+        events, unanimous = self._reported()
+        before, self._kept = self._kept, Kept()
+        self.server = protocols.server(self.task)
+        adopted = 0
+        for each in before.told_without(edge):
+            if each is None:
+                self._tell(adopted)
+                self._kept.adopt()
+                adopted += 1
+                continue
+            subject = UpSubject(each.edge, self.task_id, each.incarnation, each.sequence)
+            message = self.coder.read_up(subject, each.payload)
+            counted = self._count(subject, message)
+            self._kept.receive((each.edge, each.incarnation), each.sequence, each.payload, counted)
+            if counted and not each.counted:
+                self.refused -= 1
+                self.ledger.send_up(each.edge, message, packed_bits(each.payload))
+        still_events, still_unanimous = self._reported()
+        self.discounted_events += events - still_events
+        self.discounted_unanimous += unanimous - still_unanimous
+
+    def _count(self, subject: UpSubject, message: UpMessage) -> bool:
+        try:
+            self.server.receive(subject.edge, message, incarnation=subject.incarnation)
+        except OutvoteError:
+            return False
+        return True
+
+    def _tell(self, number: int) -> None:
+        """Tell the server of the n-th elimination, if it thinks otherwise."""
+        unexpected = [arm for arm in self.eliminations[number].arms if arm not in self.server.eliminated]
+        if not unexpected:
+            return
+        told = [*self.server.eliminated, *unexpected]
+        if len(told) >= len(self.task.arms):  # it held the last one for the winner: the log is right
+            told = [arm for each in self.eliminations[: number + 1] for arm in each.arms]
+        self.server.adopt(told)
+
+    def _reported(self) -> tuple[int, int]:
+        """Of Tally: the events that tallies tell of, and tallies in which none or all succeeded."""
+        server = self.server
+        if not isinstance(server, TallyServer):
+            return 0, 0
+        return sum(server.trials(arm) for arm in range(len(self.task.arms))), server.unanimous
 
     @property
     def knows_more(self) -> bool:
@@ -167,12 +271,16 @@ class Fold:
         elif where.kind == "kill":
             task.switches = max(task.switches, (where.number or 0) + 1)
             task.killed = read_switch(payload)
+        elif where.kind == "discount":
+            task.discounts = max(task.discounts, (where.number or 0) + 1)
+            task.discount(read_discount(payload))
+            (self.pending.add if task.knows_more else self.pending.discard)(where.task_id)
         elif where.number is not None:
             task.adopt(where.number, payload)
             if not task.knows_more:
                 self.pending.discard(where.task_id)
         elif where.kind == "stop":
-            task.stopped = True
+            task.stop()
         else:
             del self.tasks[where.task_id]
             self.pending.discard(where.task_id)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from outvote.core.codes import packed_bits
-from outvote.network.fold import Fold, FoldedTask
+from outvote.network.fold import MOST_LIVES, Fold, FoldedTask
 from outvote.network.records import DownSubject, UpSubject
 
 
 class Moment(NamedTuple):
-    """When an elimination was stored."""
+    """When an elimination or a discount was stored."""
 
     record: int
     """Its place in the log."""
@@ -31,6 +31,7 @@ class TaskHistory:
     stopped: float | None = None
     last_message: float | None = None
     eliminations: list[Moment] = field(default_factory=list)
+    discounts: list[Moment] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -43,6 +44,9 @@ class EdgeHistory:
     tasks: set[str] = field(default_factory=set)
     """Those that are there, and have a message of this edge."""
     incarnations: set[str] = field(default_factory=set)
+    """Not all where there are very many: that there are several is what people must know."""
+    discounted: int = 0
+    """Of its messages: those that count no more."""
 
 
 @dataclass
@@ -74,6 +78,12 @@ class DatedFold(Fold):
         elif where.kind == "elim":
             moment = Moment(self.read, task.ledger.up_messages, self._stored)
             self.histories[where.task_id].eliminations.append(moment)
+        elif where.kind == "discount":
+            moment = Moment(self.read, task.ledger.up_messages, self._stored)
+            self.histories[where.task_id].discounts.append(moment)
+            said = task.discounted[-1]
+            if said.edge in self.edges:
+                self.edges[said.edge].discounted += said.messages
         return task
 
     def _note_message(self, where: UpSubject, payload: bytes) -> None:
@@ -85,4 +95,5 @@ class DatedFold(Fold):
         if payload:
             edge.bits += packed_bits(payload)
         edge.tasks.add(where.task_id)
-        edge.incarnations.add(where.incarnation)
+        if len(edge.incarnations) < MOST_LIVES:
+            edge.incarnations.add(where.incarnation)

@@ -1,13 +1,25 @@
-"""One task at one site: its player, and what of its messages is saved, sent and in the log. No clock, no disk."""
+"""One task at one site: its player, what of its messages is saved, sent and in the log, what is told and kept of it.
+
+No clock, no disk. What comes from a server or from a disk is checked here before anything is done with it.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+
+import msgspec
 
 from outvote.core import protocols
+from outvote.core.errors import MalformedMessage, MalformedSnapshot
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
-from outvote.network.records import Coder
+from outvote.network.records import Coder, DownSubject, parse
+
+if TYPE_CHECKING:
+    import random
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
 
 
 class Counts(Protocol):
@@ -39,6 +51,10 @@ class HostedTask:
         self.unsent: set[int] = set()
         """Messages in the store that the log is not known to hold. Not all after some number: a tally has the place at
         which it began, and may be complete after a later one was sent."""
+        self.kept = 0
+        """Messages in the store."""
+        self.highest = -1
+        """The highest sequence among them."""
         self.windows: list[tuple[float, int]] = []
         """When which ticket's reward window passes."""
         self.dirty = False
@@ -51,6 +67,12 @@ class HostedTask:
     def waiting(self) -> int:
         """Messages that the log is not known to hold."""
         return len(self.unsent) + len(self.new)
+
+    def note_kept(self, sequences: list[int]) -> None:
+        """These messages are in the store now, and are to be sent."""
+        self.unsent.update(sequences)
+        self.kept += len(sequences)
+        self.highest = max(self.highest, *sequences, -1)
 
     @property
     def served_when_stopped(self) -> int:
@@ -80,3 +102,65 @@ class HostedTask:
         self.announced = tuple(arm for arm in self.announced if arm not in message.arms)
         self.eliminations += 1
         self.dirty = True
+
+
+# ---- what a server tells of a task
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What a server says of one task when it is asked what was missed. Fields of a later version are let pass."""
+
+    stopped: bool
+    highest: Annotated[int, msgspec.Meta(ge=-1, le=10**16)]
+    count: Number
+    killed: bool = False
+    switches: Number = 0
+    record: dict[str, Any] | None = None
+    eliminations: tuple[str, ...] = ()
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [bytes.fromhex(each) for each in self.eliminations]
+
+
+def read_told(task_id: str, known: object) -> Told:
+    """What is told of a task, if it can be."""
+    parse(str(DownSubject(task_id, "task")))  # an id that no subject can hold is none
+    try:
+        told = msgspec.convert(known, Told)
+        _ = told.payloads
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise MalformedMessage(f"what is told of task {task_id!r} is not understood: {error}") from None
+    return told
+
+
+# ---- what a store keeps of a task
+
+
+class Saved(msgspec.Struct, frozen=True):
+    """A task as it was when it was last saved."""
+
+    player: dict[str, Any]
+    eliminations: Number
+    announced: tuple[int, ...]
+    stopped: bool
+    killed: bool = False
+    switches: Number = 0
+
+
+def restored(task_id: str, task: Task, saved: str, rng: random.Random | None) -> HostedTask:
+    """The task as it was saved; what was cut or altered is refused."""
+    try:
+        state = msgspec.convert(json.loads(saved), Saved)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: {error}") from None
+    player = protocols.restore(task, state.player, rng=rng)
+    if not hasattr(player, "decide"):
+        raise MalformedSnapshot(f"the saved state of {task_id} is that of a server")
+    if player.remaining != state.announced:
+        told = f"{list(player.remaining)} remain, and {list(state.announced)} are announced to"
+        raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: of its arms {told}")
+    hosted = HostedTask(task_id, task, player)  # type: ignore[arg-type]  # it decides, so it is a player
+    hosted.eliminations, hosted.announced, hosted.stopped = state.eliminations, state.announced, state.stopped
+    hosted.killed, hosted.switches = state.killed, state.switches
+    return hosted

@@ -35,6 +35,7 @@ class _Seen(NamedTuple):
     held: bool
     killed: bool
     refused: int
+    discounts: int
 
 
 class Journal:
@@ -89,6 +90,8 @@ class Journal:
         if seen.killed != before.killed:
             switched = (logging.WARNING, "task_killed") if seen.killed else (logging.WARNING, "task_revived")
             event(_log, *switched, **told)
+        for edge, messages in task.discounted[before.discounts :]:
+            event(_log, logging.WARNING, "edge_discounted", **told, edge=edge, messages=messages)
         if seen.refused > before.refused:
             where = parse(subject)
             assert isinstance(where, UpSubject)
@@ -129,7 +132,7 @@ class Journal:
 
 def _seen(task: FoldedTask) -> _Seen:
     held = isinstance(task.server, TallyServer) and task.server.held
-    return _Seen(len(task.eliminations), task.stopped, held, task.killed, task.refused)
+    return _Seen(len(task.eliminations), task.stopped, held, task.killed, task.refused, len(task.discounted))
 
 
 def _tell_edges(level: int, name: str, edges: list[str]) -> None:

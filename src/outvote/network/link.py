@@ -1,6 +1,6 @@
 """The one connection to the engine: the stream, storing a record once, following the log, live news and catch-up.
 
-Only this module, its parts `follower` and `wire`, and `engine` know NATS.
+Only this module, its parts `connection`, `follower` and `wire`, and `engine` know NATS.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
-import nats
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
-from outvote.core.errors import OutvoteError
+from outvote.network.access import Access
+from outvote.network.connection import Connection, LinkError
 from outvote.network.follower import ALREADY_THERE, Follower, Read
 from outvote.network.logs import event
 from outvote.network.records import DOWN, LIVE, SYNC, UP
@@ -31,11 +30,10 @@ STREAM = "OUTVOTE"
 PATIENCE = 2.0
 """Seconds that one request may take before it is made again."""
 
+REPLICAS: Final = 3
+_NO_CLUSTER: Final = 10074  # the engine's code for more than one replica where there is one node
+
 _log = logging.getLogger(__name__)
-
-
-class LinkError(OutvoteError):
-    """The engine cannot be reached, or is not set up as it must be."""
 
 
 def stream_config(replicas: int = 1) -> StreamConfig:
@@ -50,19 +48,19 @@ def stream_config(replicas: int = 1) -> StreamConfig:
         discard_new_per_subject=True,
         max_msg_size=64 * 1024,
         republish=RePublish(src=f"{DOWN}.>", dest=f"{LIVE}.>"),
+        deny_delete=True,  # not even a server can take a record away
+        deny_purge=True,
     )
 
 
-MUST_AGREE = (
-    "subjects", "storage", "num_replicas", "max_msgs_per_subject", "discard", "discard_new_per_subject", "republish",
-)  # fmt: skip
+MUST_AGREE = ("subjects", "storage", "max_msgs_per_subject", "discard", "discard_new_per_subject", "republish")
 """What a stream that is there already must have in common with what we would create."""
 
 
 class Link:
     """A connection that comes back by itself."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Connection) -> None:
         self._client = client
         self._stream = client.jetstream(timeout=PATIENCE)
         self.reconnected = asyncio.Event()
@@ -70,53 +68,21 @@ class Link:
         self.reconnections = 0
         self._followers: list[Follower] = []
         self._wire = WireBytes()
-        self._closing = False
 
     @classmethod
-    async def connect(cls, url: str, *, name: str, patience: float | None = None) -> Link:
-        """Connect; without `patience`, in seconds, try for ever."""
-        made: list[Link] = []
-        told = False
+    async def connect(
+        cls, urls: str, *, name: str, patience: float | None = None, access: Access | None = None
+    ) -> Link:
+        """Connect to one of these addresses, separated by commas; without `patience`, in seconds, try for ever."""
+        link = cls(Connection())
+        await link._client.open(urls, name=name, patience=patience, access=access, again=link._again)
+        return link
 
-        async def lost() -> None:
-            if made and not made[0]._closing:
-                event(_log, logging.WARNING, "engine_disconnected")
-
-        async def again() -> None:
-            event(_log, logging.INFO, "engine_reconnected")
-            for link in made:
-                link.reconnections += 1
-                link.reconnected.set()
-                for follower in link._followers:
-                    follower.begin_again()
-
-        async def quiet(error: Exception) -> None:
-            """Errors of single requests are raised there; the rest heals by itself. Before the first connection there
-            is one for every attempt."""
-            nonlocal told
-            if patience is None and not made and not told:
-                told = True
-                event(_log, logging.WARNING, "engine_unreachable", error=type(error).__qualname__)
-
-        connecting = nats.connect(
-            url,
-            name=name,
-            inbox_prefix=f"_INBOX.{name}",
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=0.25,
-            ping_interval=10,
-            connect_timeout=2,
-            error_cb=quiet,
-            disconnected_cb=lost,
-            reconnected_cb=again,
-        )
-        try:
-            made.append(cls(await asyncio.wait_for(connecting, patience)))
-        except (NatsError, OSError, TimeoutError) as error:
-            why = str(error) or f"nothing within {patience:g} s"
-            raise LinkError(f"no NATS answers at {url}: {why}; start one, or name another") from None
-        event(_log, logging.INFO, "engine_connected")
-        return made[0]
+    def _again(self) -> None:
+        self.reconnections += 1
+        self.reconnected.set()
+        for follower in self._followers:
+            follower.begin_again()
 
     async def __aenter__(self) -> Link:
         return self
@@ -131,36 +97,52 @@ class Link:
         return bool(self._client.is_connected)
 
     @property
+    def forbidden(self) -> int:
+        """How often the engine did not allow what was asked of it."""
+        return self._client.forbidden
+
+    @property
+    def credential_expires(self) -> int | None:
+        """When the credential that is used ends: seconds since 1970."""
+        return self._client.credential_expires
+
+    @property
     def wire_bytes(self) -> int:
         """Bytes that have really crossed the network, both ways; call it now and then: see `WireBytes`."""
         return self._wire.count(self._client)
 
     async def close(self) -> None:
-        self._closing = True
         for follower in self._followers:
             await follower.stop()
         with suppress(OSError):  # a connection that is lost already cannot be closed in order
-            await self._client.close()
+            await self._client.end()
 
-    async def ensure_stream(self, *, replicas: int = 1, deadline: float = 30.0) -> None:
-        """Create the stream, or check that the one that is there is as it must be."""
-        wanted = stream_config(replicas)
+    async def ensure_stream(self, *, deadline: float = 30.0) -> None:
+        """Create the stream, with three replicas where the engine is a cluster; or check that the one that is there is
+        as it must be."""
+        wanted = stream_config(REPLICAS)
         until = asyncio.get_running_loop().time() + deadline
         while True:
             try:
-                found = (await self._stream.stream_info(STREAM)).config
+                there = await self._stream.stream_info(STREAM)
                 break
             except NotFoundError:
                 try:
                     await self._stream.add_stream(wanted)
                     return
                 except APIError as error:  # a cluster without a leader yet, or another server was first
-                    if asyncio.get_running_loop().time() > until:
+                    if error.err_code == _NO_CLUSTER:
+                        wanted = stream_config(1)
+                    elif asyncio.get_running_loop().time() > until:
                         raise LinkError(f"the stream {STREAM} cannot be created: {error.description}") from None
             except (TimeoutError, NatsError) as error:
                 if asyncio.get_running_loop().time() > until:
                     raise LinkError(f"JetStream does not answer: {error}; is it enabled?") from None
             await asyncio.sleep(0.1)
+        found = there.config
+        replicas = found.num_replicas or 1
+        if there.cluster is not None and there.cluster.name and replicas < REPLICAS:
+            event(_log, logging.WARNING, "log_not_replicated", replicas=replicas, do="nats stream edit --replicas 3")
         differing = [
             f"{name} is {getattr(found, name)!r}, needed is {getattr(wanted, name)!r}"
             for name in MUST_AGREE
@@ -203,10 +185,18 @@ class Link:
         return follower
 
     async def listen(self, hear: Callable[[str, bytes], None]) -> None:
-        """Live news: what goes down, as it is stored. What is missed is missed: catch up."""
+        """Live news: what goes down, as it is stored. What is missed is missed: catch up.
+
+        Only what the engine says to be a copy of a record is news. Somebody who is let in may not publish news, but can
+        ask for an answer, or for an acknowledgement, on any subject, and so also where news comes.
+        """
 
         async def take(message: Msg) -> None:
-            hear(message.subject, message.data)
+            said = message.headers or {}
+            if (said.get("Nats-Stream"), said.get("Nats-Subject")) == (STREAM, DOWN + message.subject[len(LIVE) :]):
+                hear(message.subject, message.data)
+            else:
+                self._client.note_false_news()
 
         await self._client.subscribe(f"{LIVE}.>", cb=take)
         await self._client.flush()
@@ -228,7 +218,7 @@ class Link:
             return None
         try:
             found = json.loads(answer.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
 
@@ -239,7 +229,7 @@ class Link:
             edge = message.subject.rpartition(".")[2]
             try:
                 question = json.loads(message.data)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return
             answer = reply(edge, question) if isinstance(question, dict) else None
             if answer is not None:

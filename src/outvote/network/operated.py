@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from outvote.network.changes import FLEET, Changes
+from outvote.network.edge import CATCH_UP_EVERY
 from outvote.network.fold import FoldedTask
 from outvote.network.history import DatedFold, EdgeHistory
 from outvote.network.journal import Journal
 from outvote.network.link import Link
+from outvote.network.pace import Pace
 from outvote.network.records import UP
 from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState, Signs
@@ -32,6 +34,7 @@ class OperatedServer(SyncServer):
         self.dated = DatedFold()
         self.fold = self.dated
         self.signs = Signs(clock())
+        self.pace = Pace()
         self.changes = Changes()
         self._journal = Journal()
         self._caught_up = False
@@ -41,7 +44,16 @@ class OperatedServer(SyncServer):
         await super().start()
         self.signs.started = self.clock()
 
+    def answers(self) -> float | None:
+        """More seldom where there are very many edges."""
+        self.pace.answer()
+        return self.pace.period if self.pace.period > CATCH_UP_EVERY else None
+
     def heard(self, edge: str) -> None:
+        self.pace.hear()
+        self._note_sign(edge)
+
+    def _note_sign(self, edge: str) -> None:
         if self.signs.hear(edge, self.clock()):
             self.changes.note(FLEET)
 
@@ -54,13 +66,16 @@ class OperatedServer(SyncServer):
             self._journal.note(self.fold, task, subject, self.clock())
             self.changes.note(task.task_id, FLEET)
             if self._caught_up and subject.startswith(UP):  # a message is a sign of life, too
-                self.heard(subject.split(".", 3)[2])
+                self._note_sign(subject.split(".", 3)[2])
 
     async def look_around(self) -> None:
         """For ever: tell those who watch, and the log, when an edge has fallen silent, or the engine went away."""
         before: object = None
         while True:
-            now = self.link.connected, self.ready, self.edge_counts()
+            counts = self.edge_counts()
+            self.pace.look(counts["alive"], self.clock())
+            self.signs.silent_after = self.pace.silent_after
+            now = self.link.connected, self.ready, counts
             if now != before:
                 self.changes.note(FLEET)
             before = now
@@ -68,15 +83,19 @@ class OperatedServer(SyncServer):
             await asyncio.sleep(LOOK_EVERY)
 
     def edges(self) -> Iterator[tuple[str, EdgeState, EdgeHistory]]:
-        """All edges that were heard of, are in the log or are named by a task, in the order of their names."""
-        names = {*self.signs.last, *self.dated.edges}
-        for found in self.fold.tasks.values():
-            names.update(found.task.player_names)
+        """All edges that there are, in the order of their names."""
         now = self.clock()
-        for name in sorted(names):
+        for name in sorted(self.edge_names()):
             history = self.dated.edges.get(name)
             state = self.signs.state(name, seen=history is not None, now=now)
             yield name, state, history or EdgeHistory()
+
+    def edge_names(self) -> set[str]:
+        """Edges that were heard of, are in the log or are named by a task."""
+        names = {*self.signs.last, *self.dated.edges}
+        for found in self.fold.tasks.values():
+            names.update(found.task.player_names)
+        return names
 
     def edge_counts(self) -> Counter[EdgeState]:
         """How many edges are in which state."""

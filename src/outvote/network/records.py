@@ -7,6 +7,7 @@
 | the n-th elimination | `outvote.down.<task-id>.elim.<n>` | the coded elimination |
 | what operators expect of a task, the n-th time they say it | `outvote.down.<task-id>.expect.<n>` | JSON |
 | the n-th use of a task's kill switch | `outvote.down.<task-id>.kill.<n>` | JSON: true or false |
+| the n-th time that an edge is discounted in a task | `outvote.down.<task-id>.discount.<n>` | JSON: its name |
 
 A subject holds one message for ever, so whoever stores first wins and a repetition is refused: that is what makes
 everything here safe to send again.
@@ -15,6 +16,7 @@ everything here safe to send again.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +25,11 @@ from outvote.core.codes import Codebook, pack, unpack
 from outvote.core.errors import InvalidTask, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import NAME, Task
+
+_TOKEN = r"[A-Za-z0-9_-]{1,80}"
+"""What a name or an id can be: anything else could be a wildcard to the engine."""
+_UP = re.compile(rf"outvote\.up\.({_TOKEN})\.({_TOKEN})\.({_TOKEN})\.(0|[1-9][0-9]{{0,15}})")
+_ANY = re.compile(rf"{_TOKEN}(\.{_TOKEN}){{3,4}}")
 
 UP, DOWN, LIVE, SYNC = "outvote.up", "outvote.down", "outvote.live", "outvote.sync"
 
@@ -41,7 +48,7 @@ class UpSubject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DownSubject:
-    """What is told to all: `kind` is task, stop or delete, or one that is numbered: elim, expect or kill."""
+    """What is told to all: `kind` is task, stop or delete, or one that is numbered: elim, expect, kill, discount."""
 
     task_id: str
     kind: str
@@ -53,15 +60,16 @@ class DownSubject:
 
 def parse(subject: str) -> UpSubject | DownSubject:
     """The inverse of both, for the log (`outvote.down.…`) and for live subscriptions (`outvote.live.…`)."""
-    parts = subject.split(".")
-    if len(parts) == 6 and parts[:2] == ["outvote", "up"] and _is_number(parts[5]):  # by far the most
-        return UpSubject(parts[2], parts[3], parts[4], int(parts[5]))
-    match parts:
+    if (up := _UP.fullmatch(subject)) is not None:  # by far the most
+        return UpSubject(up[1], up[2], up[3], int(up[4]))
+    match subject.split(".") if _ANY.fullmatch(subject) else ():
         case ["outvote", "down" | "live", task_id, "task" | "stop" | "delete" as kind]:
             return DownSubject(task_id, kind)
-        case ["outvote", "down" | "live", task_id, "elim" | "expect" | "kill" as kind, number] if _is_number(number):
+        case [
+            "outvote", "down" | "live", task_id, "elim" | "expect" | "kill" | "discount" as kind, number
+        ] if _is_number(number):  # fmt: skip
             return DownSubject(task_id, kind, int(number))
-    raise MalformedMessage(f"no subject of this network: {subject!r}")
+    raise MalformedMessage(f"no subject of this network: {subject[:200]!r}")
 
 
 def _is_number(text: str) -> bool:
@@ -83,7 +91,7 @@ def task_record(task: Task) -> bytes:
 def read_task(payload: bytes) -> Task:
     try:
         record: Any = json.loads(payload)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedMessage(f"a task must be JSON: {error}") from None
     return Task.from_json(record)
 
@@ -96,6 +104,21 @@ def read_switch(payload: bytes) -> bool:
     if payload not in (b"true", b"false"):
         raise MalformedMessage(f"a kill switch is true or false, got {payload[:20]!r}")
     return payload == b"true"
+
+
+def discount_record(edge: str) -> bytes:
+    return json.dumps({"edge": check_name("an edge's name", edge)}).encode()
+
+
+def read_discount(payload: bytes) -> str:
+    """The edge whose messages before this record count no more."""
+    try:
+        record: Any = json.loads(payload)
+    except (ValueError, RecursionError) as error:
+        raise MalformedMessage(f'a discount must be JSON, like {{"edge": "paris"}}: {error}') from None
+    if not isinstance(record, dict) or set(record) != {"edge"}:
+        raise MalformedMessage(f'a discount is like {{"edge": "paris"}}, got {payload[:80]!r}')
+    return check_name("an edge's name", record["edge"])
 
 
 class Coder:

@@ -17,7 +17,7 @@ from outvote.network.expectation import Expectation
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.follower import Follower
 from outvote.network.link import Link
-from outvote.network.records import DownSubject, switch_record, task_record
+from outvote.network.records import DownSubject, discount_record, switch_record, task_record
 
 
 class NameTaken(InvalidTask):
@@ -118,7 +118,21 @@ class SyncServer:
         """The kill switch: edges serve the fallback and learn nothing from it, until it is used again."""
         await self._say_next(task_id, "kill", lambda task: task.switches, switch_record(killed))
 
+    async def discount(self, edge: str) -> list[str]:
+        """What an edge has sent so far counts no more in the tasks that run; the names of those that had something."""
+        record = discount_record(edge)
+        names = []
+        for task_id, task in list(self.fold.tasks.items()):
+            if task_id in self.fold.tasks and task.running and task.messages_of(edge):
+                await self._say_next(task_id, "discount", lambda task: task.discounts, record)
+                names.append(task.task.name)
+        return names
+
     # ---- what those may add who look on
+
+    def answers(self) -> float | None:
+        """An edge is answered: seconds after which it shall ask again; None is as often as it does by itself."""
+        return None
 
     def heard(self, edge: str) -> None:
         """A sign of life."""
@@ -173,7 +187,9 @@ class SyncServer:
             return None
         known = question.get("tasks")
         counts = known if isinstance(known, dict) and all(type(each) is int for each in known.values()) else {}
-        return self.fold.catch_up(edge, str(question.get("incarnation", "")), counts)
+        answer = self.fold.catch_up(edge, str(question.get("incarnation", "")), counts)
+        ask_again = self.answers()
+        return answer if ask_again is None else answer | {"ask_again": ask_again}
 
     async def _propose(self) -> None:
         """Store what the log lacks; whoever is first wins, and `_read` will say what it was."""
