@@ -23,6 +23,8 @@ EFFECTS = {0.1: 1.0, 0.3: 2.0, 0.9: 4.0, 2.7: 2.0}
 """How much they may differ (log odds ratio), and how much is staked on it."""
 MARGINS = (-0.5, 0.0, 0.5)
 """For the ε-stop: b − a in units of ε."""
+UNDERFLOW = 1e-290
+"""Less probable than this is impossible: a large budget leaves next to nothing in the tails of a large tally."""
 TOLERANCE = 2e-5
 """How closely, per event of a tally, the largest mean payment of a bet on noisy tallies is bounded from above."""
 
@@ -118,15 +120,23 @@ def _noisy_payments(channel: Channel, low: float, high: float, epsilon: float) -
     def fit(rival: float) -> float:
         """How well a point of the border explains what (low, high) would send."""
         worse, better = channel.sent(rival + epsilon), channel.sent(rival)
-        return math.fsum(p * math.log(q) for p, q in zip(sent_low, worse, strict=True)) + math.fsum(
-            p * math.log(q) for p, q in zip(sent_high, better, strict=True)
+        return math.fsum(p * math.log(max(q, UNDERFLOW)) for p, q in zip(sent_low, worse, strict=True)) + math.fsum(
+            p * math.log(max(q, UNDERFLOW)) for p, q in zip(sent_high, better, strict=True)
         )
 
     border = _maximum(fit, max(low - epsilon, 1e-9), min(high, 1.0 - epsilon - 1e-9))
-    worse = [p / q for p, q in zip(sent_low, channel.sent(border + epsilon), strict=True)]
-    better = [p / q for p, q in zip(sent_high, channel.sent(border), strict=True)]
+    worse = _ratios(sent_low, channel.sent(border + epsilon))
+    better = _ratios(sent_high, channel.sent(border))
     half = math.log(largest_mean_payment(channel, worse, better, epsilon)) / 2
     return [math.log(value) - half for value in worse], [math.log(value) - half for value in better]
+
+
+def _ratios(sent: Sequence[float], reference: Sequence[float]) -> list[float]:
+    """Of two laws, for each z. Where one of them has no probability left that a float can hold, the nearest z decides:
+    a ratio that falls or rises with z goes on doing so, which is all that a fair bet needs."""
+    sound = [z for z, (p, q) in enumerate(zip(sent, reference, strict=True)) if min(p, q) >= UNDERFLOW]
+    nearest = [min(max(z, sound[0]), sound[-1]) for z in range(len(sent))]
+    return [sent[z] / reference[z] for z in nearest]
 
 
 def largest_mean_payment(

@@ -15,6 +15,13 @@ from outvote.core.events import is_index
 from outvote.core.messages import Elimination, PlayerId, Tally, UpMessage, Vote
 from outvote.core.task import Task
 
+LONGEST = 80
+"""Characters of what was received that an error repeats: a payload may be long."""
+
+
+def shown(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
 
 def fixed_width(symbols: int) -> int:
     """⌈log₂ symbols⌉: the bits of one symbol in a binary code."""
@@ -62,16 +69,29 @@ class PrefixCode:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
-        self._symbols = {word: symbol for symbol, word in enumerate(words)}
-        self._longest = max(map(len, words))
+        self._steps: list[dict[str, int]] = [{}]
+        """The tree of codewords: from a node, by the next bit, to a node or, below 0, to ~symbol."""
+        self._root = 0 if any(words) else ~0  # the only symbol needs no bit
+        for symbol, word in enumerate(words):
+            node = 0
+            for bit in word[:-1]:
+                if bit not in self._steps[node]:
+                    self._steps[node][bit] = len(self._steps)
+                    self._steps.append({})
+                node = self._steps[node][bit]
+            self._steps[node][word[-1:]] = ~symbol
 
     def decode(self, bits: str, start: int) -> tuple[int, int]:
         """The symbol whose codeword stands at `start`, and where the next one begins."""
-        for end in range(start, min(start + self._longest, len(bits)) + 1):
-            symbol = self._symbols.get(bits[start:end])
-            if symbol is not None:
-                return symbol, end
-        raise MalformedMessage(f"no codeword at bit {start} of {bits!r}: allowed are {' '.join(self.words)}")
+        node, at = self._root, start
+        try:
+            while node >= 0:
+                node = self._steps[node][bits[at]]
+                at += 1
+        except (IndexError, KeyError):
+            words = shown(" ".join(self.words[:LONGEST]))
+            raise MalformedMessage(f"no codeword at bit {start} of {shown(bits)!r}: allowed are {words}") from None
+        return ~node, at
 
 
 class Codebook:
@@ -127,7 +147,7 @@ class Codebook:
         instance, after = self._instances.decode(bits, 0)
         arm, end = self._arms.decode(bits, after)
         if end != len(bits):
-            raise MalformedMessage(f"a vote of {end} bits was expected, got {len(bits)} bits: {bits!r}")
+            raise MalformedMessage(f"a vote of {end} bits was expected, got {len(bits)} bits: {shown(bits)!r}")
         return Vote(arm, instance, sequence)
 
     def decode_tally(self, bits: str, *, player: PlayerId, sequence: int) -> Tally:
@@ -136,7 +156,7 @@ class Codebook:
         count = self._counts.get(bits[at:])
         if count is None:
             allowed = ", ".join(f"{width} for at most {each}" for width, each in self._sizes.items())
-            raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {bits[at:]!r}")
+            raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {shown(bits[at:])!r}")
         return Tally(arm, *count, sequence)
 
     def encode_survivors(self, announced: Sequence[int], message: Elimination) -> str:
@@ -159,7 +179,7 @@ class Codebook:
         elif whole and len(bits) == len(announced) and 2 <= bits.count("1") < len(bits):
             kept = {arm for arm, bit in zip(announced, bits, strict=True) if bit == "1"}
         if not kept:
-            raise MalformedMessage(f"survivors of {len(announced)} arms cannot be {bits!r}")
+            raise MalformedMessage(f"survivors of {len(announced)} arms cannot be {shown(bits)!r}")
         return Elimination(tuple(arm for arm in announced if arm not in kept))
 
     def decode_elimination(self, bits: str) -> Elimination:
@@ -168,9 +188,11 @@ class Codebook:
         at = 0
         while at < len(bits):
             arm, at = self._arms.decode(bits, at)
+            if arms and arm <= arms[-1]:
+                raise _out_of_order([*arms, arm], bits)
             arms.append(arm)
-        if not arms or arms != sorted(set(arms)):
-            raise MalformedMessage(f"an elimination names one or more arms in increasing order, got {arms} in {bits!r}")
+        if not arms:
+            raise _out_of_order(arms, bits)
         return Elimination(tuple(arms))
 
     def _count(self, successes: int, trials: int) -> str:
@@ -190,13 +212,18 @@ class Codebook:
 
 def check_order(arms: Sequence[int]) -> None:
     if not arms or list(arms) != sorted(set(arms)):
-        raise MalformedMessage(f"an elimination names one or more arms in increasing order, got {arms!r}")
+        raise _out_of_order(arms)
+
+
+def _out_of_order(arms: Sequence[int], bits: str | None = None) -> MalformedMessage:
+    got = shown(str(list(arms))) + ("" if bits is None else f" in {shown(bits)!r}")
+    return MalformedMessage(f"an elimination names one or more arms in increasing order, got {got}")
 
 
 def pack(bits: str) -> bytes:
     """Bytes for the wire: the bits, a 1 that marks their end, and zeros up to a whole byte."""
     if set(bits) - {"0", "1"}:
-        raise MalformedMessage(f"bits must be '0' and '1' only, got {bits!r}")
+        raise MalformedMessage(f"bits must be '0' and '1' only, got {shown(bits)!r}")
     marked = bits + "1"
     marked += "0" * (-len(marked) % 8)
     return int(marked, 2).to_bytes(len(marked) // 8, "big")
@@ -205,7 +232,8 @@ def pack(bits: str) -> bytes:
 def unpack(data: bytes) -> str:
     """The inverse of `pack`; bytes that `pack` cannot have made are refused."""
     if not data or data[-1] == 0:
-        raise MalformedMessage(f"a payload must end with the end mark in its last byte, got {data.hex() or 'no bytes'}")
+        got = shown(data[:LONGEST].hex()) or "no bytes"
+        raise MalformedMessage(f"a payload must end with the end mark in its last byte, got {got}")
     return f"{int.from_bytes(data, 'big'):0{8 * len(data)}b}".rstrip("0")[:-1]
 
 

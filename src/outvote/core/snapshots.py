@@ -43,7 +43,7 @@ def _checksum(record: Mapping[str, Any]) -> str:
 
     try:
         text = json.dumps(record, sort_keys=True, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise MalformedSnapshot(f"a snapshot must hold plain JSON types: {error}") from None
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -1,0 +1,182 @@
+"""Whatever a server says, live or when it is asked, an edge goes on deciding and learning, and can be started again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from outvote.core.errors import OutvoteError
+from outvote.core.task import Task
+from outvote.network.edge import Edge
+from outvote.network.edge_api import EdgeApi
+from outvote.network.edge_bodies import TaskList
+from outvote.network.edge_store import EdgeStore
+from outvote.network.link import Link
+from outvote.network.records import Coder, task_record
+
+from .amounts import examples
+from .mutants import eliminations, json_like, mutated, subjects, tasks
+
+PLACES = ("outvote.live.shop-1.elim.0", "outvote.live.shop-1.elim.1", "outvote.live.shop-1.stop") + (
+    "outvote.live.shop-1.delete",
+    "outvote.live.shop-1.kill.0",
+    "outvote.live.shop-1.expect.0",
+    "outvote.live.shop-1.discount.0",
+    "outvote.live.shop-2.task",
+    "outvote.live.shop-2.stop",
+    "outvote.up.ams.shop-1.life.0",
+)
+
+
+@contextmanager
+def an_edge(task: Task, folder: str) -> Iterator[Edge]:
+    """One that hosts a task, and has events of it behind it."""
+    with EdgeStore(Path(folder) / "edge.db") as store:
+        edge = Edge("ams", store, clock=lambda: 0.0, wall_clock=lambda: 0.0, rng=random.Random(1))
+        edge.hear("outvote.live.shop-1.task", task_record(task))
+        for _ in range(7):
+            arm, ticket = edge.decide("shop")
+            edge.reward("shop", arm, 1.0, ticket)
+        edge.keep()
+        yield edge
+
+
+def state(edge: Edge) -> dict[str, Any]:
+    return {
+        name: (task.task_id, task.player.snapshot(), task.announced, task.eliminations, task.stopped, task.killed)
+        for name, task in edge.tasks.items()
+    } | {"store": edge.store.tasks()}
+
+
+def goes_on(edge: Edge) -> None:
+    """All of its tasks decide and learn, are shown as the API says they are, and are there after a new start."""
+    for name in list(edge.tasks):
+        arm, ticket = edge.decide(name)
+        edge.reward(name, arm, 0.0, ticket)
+    edge.keep()
+    msgspec.json.decode(EdgeApi(edge)._list().body, type=TaskList)
+    again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))
+    assert state(again) == state(edge)
+
+
+@examples(25)
+@given(task=tasks(), data=st.data())
+def test_an_edge_hears_what_is_news_and_refuses_the_rest(task: Task, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
+        for _ in range(data.draw(st.integers(1, 4))):
+            coder, hosted = Coder(task), edge.tasks.get("shop")
+            sound = [b"true", b"false", b"{}"]
+            if hosted is not None and len(hosted.announced) > 1:
+                sound.append(coder.down(hosted.announced, data.draw(eliminations(hosted.announced))))
+            news = mutated(*sound) | json_like({**task.to_json(), "name": "other"})
+            subject, payload = data.draw(subjects(*PLACES)), data.draw(news)
+            before = state(edge)
+            try:
+                edge.hear(subject, payload)
+            except OutvoteError:
+                event("refused")
+                assert state(edge) == before
+            else:
+                event("heard")
+        goes_on(edge)
+
+
+class Answering:
+    """A server that says what it was told to say: in place of a link, of which an edge asks nothing else here."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def ask(self, edge: str, question: dict[str, Any]) -> Any:
+        self.asked += 1
+        assert self.asked < 9, "it is asked again and again"
+        json.dumps(question)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@examples(40)
+@given(task=tasks(), data=st.data())
+def test_an_edge_survives_whatever_a_server_answers(task: Task, data: st.DataObject) -> None:
+    coder = Coder(task)
+    announced = tuple(range(len(task.arms)))
+    elimination = coder.down(announced, data.draw(eliminations(announced))).hex()
+    other = {**task.to_json(), "name": "other"}
+    known: dict[str, Any] = {"stopped": False, "highest": 3, "count": 2, "killed": True, "switches": 1}
+    answer = {
+        "read": 9,
+        "tasks": {"shop-1": known | {"eliminations": [elimination]}, "shop-2": known | {"record": other}},
+        "deleted": data.draw(st.sampled_from([[], ["shop-1"], ["shop-3"]])),
+        "more": data.draw(st.booleans()),
+    }
+    try:
+        said = json.loads(data.draw(json_like(answer)))
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(said, dict):
+        return  # `Link.ask` takes it for none
+    with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
+        edge.link = cast(Link, Answering(said))
+        assert asyncio.run(asyncio.wait_for(edge.catch_up(), 20))
+        event("deleted" if "shop" not in edge.tasks else "joined" if "other" in edge.tasks else "unchanged")
+        goes_on(edge)
+
+
+def test_one_task_that_is_not_understood_keeps_no_other_from_being_joined() -> None:
+    """A server of a later version may know tasks that this edge cannot: the others are its business all the same."""
+    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop")
+    record = {**task.to_json(), "name": "other"}
+    known = {"stopped": False, "highest": -1, "count": 0}
+    answer = {
+        "read": 9,
+        "tasks": {"later-1": known | {"record": record | {"rules": 2}}, "other-1": known | {"record": record}},
+        "deleted": [],
+        "more": False,
+    }
+    with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
+        edge.link = cast(Link, Answering(answer))
+        assert asyncio.run(edge.catch_up())
+        assert sorted(edge.tasks) == ["other", "shop"]
+
+
+@examples(20)
+@given(task=tasks(), data=st.data())
+def test_a_store_that_holds_something_else_is_refused_with_an_error_of_ours(task: Task, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
+        saved = edge.store.snapshot("shop-1")
+        assert saved is not None
+        if data.draw(st.booleans()):
+            text = data.draw(json_like(json.loads(saved))).decode("utf-8", "replace")
+            edge.store.save("shop-1", text)
+        else:
+            text = data.draw(json_like(task.to_json())).decode("utf-8", "replace")
+            edge.store.drop_task("shop-1")
+            edge.store.put_task("shop-1", text)
+        try:
+            again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))
+        except OutvoteError:
+            event("refused")
+        else:
+            event("opened")
+            goes_on(again)
+
+
+@pytest.mark.parametrize("more", [True, 1, "yes"])
+def test_a_server_that_has_always_more_to_say_is_not_asked_for_ever(more: object) -> None:
+    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop")
+    with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
+        link = Answering({"read": 9, "tasks": {}, "deleted": [], "more": more})
+        edge.link = cast(Link, link)
+        assert asyncio.run(asyncio.wait_for(edge.catch_up(), 20))
+        assert link.asked <= 2

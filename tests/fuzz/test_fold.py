@@ -1,0 +1,160 @@
+"""Whatever is in the log, a server reads on: what is no record of ours changes nothing, and the next one counts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from outvote.core.task import Task
+from outvote.network.fold import LARGEST_ANSWER, Fold, FoldedTask
+from outvote.network.records import UpSubject, switch_record, task_record
+
+from .amounts import examples
+from .mutants import SITES, TOKENS, WEIRD, eliminations, json_like, messages, mutated, subjects, tasks
+
+EXPECTATION = b'{"traffic": 50000, "baseline": 0.1, "difference": 0.02}'
+PLACES = ("outvote.up.ams.shop-1.life.0", "outvote.up.fra.shop-1.life.2", "outvote.up.x.shop-1.life.1") + (
+    "outvote.down.shop-1.elim.0",
+    "outvote.down.shop-1.elim.1",
+    "outvote.down.shop-1.stop",
+    "outvote.down.shop-1.kill.0",
+    "outvote.down.shop-1.expect.1",
+    "outvote.down.shop-1.discount.0",
+    "outvote.down.shop-2.task",
+    "outvote.down.shop-2.delete",
+)
+
+
+def state(task: FoldedTask) -> dict[str, Any]:
+    """All that a record may change, but what counts refusals."""
+    server = {key: value for key, value in task.server.snapshot().items() if key not in ("refused", "checksum")}
+    ledger = {key: value for key, value in vars(task.ledger).items() if key != "_codebook"}
+    return {
+        "server": server,
+        "ledger": json.loads(json.dumps(ledger)),
+        "announced": task.announced,
+        "eliminations": list(task.eliminations),
+        "payloads": list(task.payloads),
+        "said": (task.stopped, task.killed, task.expectation, list(task.discounted)),
+        "highest": dict(task.highest),
+        "counts": dict(task.counts),
+    }
+
+
+def whole(fold: Fold) -> dict[str, Any]:
+    return {task_id: state(task) for task_id, task in fold.tasks.items()}
+
+
+@st.composite
+def folds(draw: st.DrawFn, task: Task) -> Fold:
+    """A server that has read of a task, some messages of it, and perhaps an elimination."""
+    fold = Fold()
+    fold.apply("outvote.down.shop-1.task", task_record(task), 1)
+    folded = fold.tasks["shop-1"]
+    for _ in range(draw(st.integers(0, 6))):
+        edge = draw(st.sampled_from(SITES))
+        message = draw(messages(task, edge))
+        where = UpSubject(edge, "shop-1", "life", message.sequence)
+        fold.apply(str(where), folded.coder.up(message), fold.read + 1)
+    if len(folded.announced) > 1 and draw(st.booleans()):
+        payload = folded.coder.down(folded.announced, draw(eliminations(folded.announced)))
+        fold.apply("outvote.down.shop-1.elim.0", payload, fold.read + 1)
+    return fold
+
+
+@st.composite
+def records(draw: st.DrawFn, fold: Fold, task: Task) -> tuple[str, bytes]:
+    """A subject and a payload, each of which may be at fault, and which need not belong together."""
+    subject = draw(subjects(*PLACES))
+    folded = fold.tasks.get("shop-1")
+    sound = [task_record(task), switch_record(True), EXPECTATION, b'{"edge": "ams"}', b"{}"]
+    if folded is not None:
+        sound.append(folded.coder.up(draw(messages(task, draw(st.sampled_from(SITES))))))
+        if len(folded.announced) > 1:
+            sound.append(folded.coder.down(folded.announced, draw(eliminations(folded.announced))))
+    payload = draw(mutated(*sound) | st.sampled_from(sound) | json_like({**task.to_json(), "name": "other"}))
+    return subject, payload
+
+
+@examples(60)
+@given(task=tasks(), data=st.data())
+def test_what_is_no_record_of_ours_changes_nothing(task: Task, data: st.DataObject) -> None:
+    fold = data.draw(folds(task))
+    for _ in range(data.draw(st.integers(1, 6))):
+        subject, payload = data.draw(records(fold, task))
+        before, unknown = whole(fold), fold.unknown
+        refused = {task_id: each.refused for task_id, each in fold.tasks.items()}
+        sequence = fold.read + 1
+        touched = fold.apply(subject, payload, sequence)
+        assert fold.read == sequence
+        after = whole(fold)
+        if touched is None:
+            event("unknown")
+            assert fold.unknown == unknown + 1
+            assert after == before
+        elif touched.refused > refused.get(touched.task_id, 0):  # a message of an edge that is none: it is counted
+            event("refused")
+            assert ".up." in subject
+            known, told = before[touched.task_id], after[touched.task_id]
+            assert {key for key in known if known[key] != told[key]} <= {"highest", "counts"}
+            assert {key: each for key, each in after.items() if key != touched.task_id} == {
+                key: each for key, each in before.items() if key != touched.task_id
+            }
+        else:
+            event("read")
+        for proposal in fold.proposals():
+            again = Fold()
+            again.apply(f"outvote.down.{proposal.subject.split('.')[2]}.task", task_record(task), 1)
+            assert len(proposal.payload) > 0
+    folded = fold.tasks.get("shop-1")
+    if folded is not None:  # it goes on: the next message counts
+        message = data.draw(messages(task, "ams"))
+        count = folded.counts.get(("ams", "new-life"), 0)
+        where = UpSubject("ams", "shop-1", "new-life", message.sequence)
+        assert fold.apply(str(where), folded.coder.up(message), fold.read + 1) is folded
+        assert folded.counts["ams", "new-life"] == count + 1
+
+
+@examples(40)
+@given(task=tasks(), data=st.data())
+def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) -> None:
+    """However odd its figures are: it counts messages, and can be described."""
+    from outvote.network.admin_views import description
+    from outvote.network.history import TaskHistory
+
+    fold = Fold()
+    odd = data.draw(st.sampled_from(["epsilon", "delta", "privacy_budget", "reward_window", "instances", "floor"]))
+    record = {**task.to_json(), odd: data.draw(st.sampled_from(WEIRD) | st.floats(0, 1) | st.floats(0, 20))}
+    payload = json.dumps(record).encode()
+    if fold.apply("outvote.down.shop-1.task", payload, 1) is None:
+        event("refused")
+        return
+    event("read")
+    folded = fold.tasks["shop-1"]
+    for edge in (*SITES, *SITES, *SITES):
+        message = data.draw(messages(folded.task, edge))
+        where = UpSubject(edge, "shop-1", "life", message.sequence)
+        fold.apply(str(where), folded.coder.up(message), fold.read + 1)
+    description(folded, TaskHistory(0.0))
+
+
+QUESTIONS: Any = st.dictionaries(
+    st.sampled_from(["shop-1", "shop-2", "", "\ud800", "*"]) | TOKENS, st.integers(-(2**70), 2**70), max_size=4
+)
+
+
+@examples(30)
+@given(task=tasks(), known=QUESTIONS, edge=TOKENS, data=st.data())
+def test_whatever_an_edge_says_it_knows_it_is_answered(
+    task: Task, known: dict[str, int], edge: str, data: st.DataObject
+) -> None:
+    fold = data.draw(folds(task))
+    before = whole(fold)
+    answer = fold.catch_up(edge, data.draw(TOKENS), known)
+    assert set(answer) == {"read", "tasks", "deleted", "more"}
+    assert len(json.dumps(answer)) <= 2 * LARGEST_ANSWER
+    assert whole(fold) == before
+    assert set(answer["deleted"]) <= set(known)

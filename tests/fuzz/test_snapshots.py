@@ -1,0 +1,57 @@
+"""What a disk gives back is what was saved, or is refused: a player goes on from nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from outvote.core import protocols
+from outvote.core.errors import MalformedSnapshot, OutvoteError
+from outvote.core.task import Task
+
+from .amounts import examples
+from .mutants import json_like, messages, tasks
+
+
+@examples(40)
+@given(task=tasks(), seed=st.integers(0, 99), data=st.data())
+def test_a_snapshot_is_the_one_that_was_saved_or_is_refused(task: Task, seed: int, data: st.DataObject) -> None:
+    rng = random.Random(seed)
+    player, server = protocols.player(task, "ams", rng=rng), protocols.server(task)
+    for _ in range(data.draw(st.integers(0, 30))):
+        arm, ticket = player.decide()
+        for message in player.reward(arm, rng.random() < 0.5, ticket=ticket):
+            server.receive("ams", message)
+    server.receive("fra", data.draw(messages(task, "fra")))
+    saved = player.snapshot() if data.draw(st.booleans()) else server.snapshot()
+    text = data.draw(json_like(saved))
+    try:
+        given_back = json.loads(text)
+    except (ValueError, RecursionError):
+        return  # the next test
+    try:
+        found = protocols.restore(task, given_back)
+    except MalformedSnapshot:
+        event("refused")
+        assert json.dumps(given_back, sort_keys=True) != json.dumps(saved, sort_keys=True)
+    else:
+        event("restored")
+        assert found.snapshot() == saved
+
+
+@examples(20)
+@given(task=tasks(), data=st.data())
+def test_what_has_a_seal_and_is_none_of_ours_is_refused(task: Task, data: st.DataObject) -> None:
+    """Of another task, or of the other side."""
+    other = data.draw(tasks())
+    saved = protocols.player(other, "ams").snapshot()
+    try:
+        found = protocols.restore(task, saved)
+    except OutvoteError:
+        assert other != task
+    else:
+        assert other == task
+        assert found.snapshot() == saved
