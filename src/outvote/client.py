@@ -124,7 +124,11 @@ class Client:
         and nobody else is trusted then.
         """
         self._http = httpx.Client(
-            base_url=_checked_url(edge), timeout=timeout, trust_env=False, headers=_headers(token), verify=_trusted(ca)
+            base_url=_checked_url(edge),
+            timeout=timeout,
+            trust_env=False,
+            headers=_headers(edge, token),
+            verify=_trusted(ca),
         )
         self._timeout = timeout
         self._notes = _Notes()
@@ -214,7 +218,11 @@ class AsyncClient:
         and nobody else is trusted then.
         """
         self._http = httpx.AsyncClient(
-            base_url=_checked_url(edge), timeout=timeout, trust_env=False, headers=_headers(token), verify=_trusted(ca)
+            base_url=_checked_url(edge),
+            timeout=timeout,
+            trust_env=False,
+            headers=_headers(edge, token),
+            verify=_trusted(ca),
         )
         self._timeout = timeout
         self._notes = _Notes()
@@ -340,10 +348,12 @@ def _checked_url(edge: str) -> str:
     return edge
 
 
-def _headers(token: str | None) -> dict[str, str]:
+def _headers(edge: str, token: str | None) -> dict[str, str]:
     """What goes with every request; it is not told to whoever the edge might lead to, as nobody is followed."""
     if token is None:
         return {}
+    if edge.startswith("http://") and httpx.URL(edge).host not in ("localhost", "127.0.0.1", "::1"):
+        raise ValueError(f"a token would go over the network in plaintext: use https, got {edge!r}")
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError("a token is printable ASCII without spaces: read it from its file and strip() it")
     return {"Authorization": f"Bearer {token}"}

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from attacks.conftest import Attack
 from attacks.secured import Secured
-from browser.windows import ARGUMENTS, CHROMIUM, MISSING, PATIENCE
+from browser.windows import PATIENCE, launched
 
 TRY = """async ([server, edge]) => {
   const told = {};
@@ -41,12 +41,8 @@ TRY = """async ([server, edge]) => {
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip(MISSING)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @contextmanager

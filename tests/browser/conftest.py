@@ -8,22 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from browser.fleet import Fleet
 from browser.gallery import Gallery
-from browser.windows import ARGUMENTS, CHROMIUM, MISSING, PATIENCE, Windows
+from browser.windows import CHROMIUM, MISSING, PATIENCE, Windows, launched
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip(MISSING)
     expect.set_options(timeout=PATIENCE)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, Request, WebError, expect
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    WebError,
+    expect,
+    sync_playwright,
+)
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -63,6 +75,17 @@ class Conduct:
     @property
     def unforgiven(self) -> list[str]:
         return [fault for fault in self.faults if not any(each in fault for each in self.forgiven)]
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A browser; while it is there its event loop runs, and no other can. Without one the test is skipped."""
+    if CHROMIUM is None:
+        pytest.skip(MISSING)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
 
 
 class Windows:

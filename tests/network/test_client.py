@@ -443,6 +443,12 @@ def test_a_token_and_whom_to_trust_are_all_that_a_secured_edge_needs(
     assert "requests_refused reason=expired count=1" in err
 
 
+def test_a_token_does_not_go_over_the_network_in_plaintext() -> None:
+    with pytest.raises(ValueError, match="in plaintext: use https, got 'http://10"):
+        Client("http://10.0.0.7:8700", token="outvote-x")
+    Client("http://127.0.0.1:8700", token="outvote-x").close()
+
+
 @pytest.mark.parametrize("token", ["", "two words", "line\n", "é"])
 def test_what_cannot_be_a_token_is_refused_without_being_shown(token: str) -> None:
     with pytest.raises(ValueError, match="printable ASCII without spaces") as refused:

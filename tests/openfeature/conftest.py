@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
-from browser.windows import ARGUMENTS, CHROMIUM, MISSING
+from browser.windows import launched
 from network.conftest import edge, server, start
 
 __all__ = ["edge", "server", "start"]
@@ -22,13 +22,8 @@ JS = Path(__file__).parent / "js"
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """For one file: while it is there its event loop runs, and no other can."""
-    if CHROMIUM is None:
-        pytest.skip(MISSING)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from outvote.cli import fleet_actions as do
-from outvote.cli.options import add_json, number
+from outvote.cli.options import add_action, add_json, number
 
 EXAMPLE = """\
 examples:
@@ -170,13 +170,7 @@ def _add_export(actions: argparse._SubParsersAction[Any]) -> None:
 def _add(
     actions: argparse._SubParsersAction[Any], name: str, summary: str, example: str, run: Any, *, more: str = ""
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + "." + (more and f"\n\n{more}"),
-        epilog=f"example:\n  outvote fleet {example}\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_action(actions, "fleet", name, summary, example, more=more)
     _add_folder(parser, default=argparse.SUPPRESS)
     if run is not None:
         parser.set_defaults(run=partial(do.run_action, run))

@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from outvote.cli.options import check_writable, write_json
+from outvote.cli.options import check_writable, tell, write_json
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask
 
@@ -83,7 +83,7 @@ def init(args: argparse.Namespace) -> int:
         f"  outvote server --kit {folder}/server",
         f"  outvote fleet {_option(folder)}add paris",
     ]
-    _tell(args, record, "\n".join(lines))
+    tell(args, record, "\n".join(lines))
     return 0
 
 
@@ -106,7 +106,7 @@ def add(args: argparse.Namespace) -> int:
         )
         if each.token is not None:
             lines += [f"token of its application, shown once: {each.token}"]
-    _tell(args, record, "\n".join(lines))
+    tell(args, record, "\n".join(lines))
     return 0
 
 
@@ -145,13 +145,13 @@ def revoke(args: argparse.Namespace) -> int:
         )
     else:
         lines.append(f"what it had sent counts no more in: {', '.join(tasks) or 'no task, there was nothing'}")
-    _tell(args, {"revoked": args.edge, "engines": told, "discounted": tasks}, "\n".join(lines))
+    tell(args, {"revoked": args.edge, "engines": told, "discounted": tasks}, "\n".join(lines))
     return 0
 
 
 def push(args: argparse.Namespace) -> int:
     told = _push(_fleet(args))
-    _tell(args, {"engines": told}, f"told: {', '.join(told)}")
+    tell(args, {"engines": told}, f"told: {', '.join(told)}")
     return 0
 
 
@@ -185,7 +185,7 @@ def renew(args: argparse.Namespace) -> int:
     lines = [f"renewed: {', '.join(kits) or 'nothing, there is none'}; bring these kits to where they are used"]
     if revoked:
         lines.append(_told(args, told))
-    _tell(args, {"kits": [_path(args, each) for each in kits], "engines": told}, "\n".join(lines))
+    tell(args, {"kits": [_path(args, each) for each in kits], "engines": told}, "\n".join(lines))
     return 0
 
 
@@ -193,7 +193,7 @@ def token_add(args: argparse.Namespace) -> int:
     from outvote.fleet.members import add_token
 
     secret = add_token(_fleet(args), args.name, args.role, days=args.days, edge=args.edge)
-    _tell(args, {"name": args.name, "role": args.role, "token": secret}, secret)
+    tell(args, {"name": args.name, "role": args.role, "token": secret}, secret)
     if not args.json:
         where = _path(args, "server" if args.edge is None else f"edges/{args.edge}")
         print(f"shown once: keep it now. What accepts it: {where}/tokens.json", file=sys.stderr)
@@ -204,7 +204,7 @@ def token_remove(args: argparse.Namespace) -> int:
     from outvote.fleet.members import remove_token
 
     count = remove_token(_fleet(args), args.name, edge=args.edge)
-    _tell(args, {"removed": args.name, "count": count}, f"removed {args.name}")
+    tell(args, {"removed": args.name, "count": count}, f"removed {args.name}")
     return 0
 
 
@@ -237,9 +237,7 @@ def export(args: argparse.Namespace) -> int:
         write_private(Path(args.to), manifest.encode())
     else:
         export_files(files, Path(args.to), name=args.kit, now=time.time())
-    _tell(
-        args, {"kit": args.kit, "to": args.to}, f"exported {args.kit} to {args.to}: it holds secrets, carry it safely"
-    )
+    tell(args, {"kit": args.kit, "to": args.to}, f"exported {args.kit} to {args.to}: it holds secrets, carry it safely")
     return 0
 
 
@@ -256,13 +254,6 @@ def _told(args: argparse.Namespace, engines: list[str]) -> str:
     if engines:
         return f"told: {', '.join(engines)}; whoever was connected with it is cut off"
     return f"the engine is not yet told: run `outvote fleet {_option(args.folder)}push`"
-
-
-def _tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
-    if args.json:
-        write_json(record, args.json)
-    if args.json != "-":
-        print(text)
 
 
 def _path(args: argparse.Namespace, kit: str) -> str:

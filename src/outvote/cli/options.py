@@ -46,6 +46,28 @@ def add_json(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_action(
+    actions: argparse._SubParsersAction[Any], command: str, name: str, summary: str, example: str, *, more: str = ""
+) -> argparse.ArgumentParser:
+    """An action of a command, as `create` is of `outvote task`."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + "." + (more and f"\n\n{more}"),
+        epilog=f"example:\n  outvote {command} {example}\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
+    """What was done: to a program, to a person, or to both."""
+    if args.json:
+        write_json(record, args.json)
+    if args.json != "-":
+        print(text)
+
+
 def add_workers(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--workers", type=number, help="processes to use; results do not depend on it (all cores)")
     parser.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster whose scheduler is at ADDRESS")

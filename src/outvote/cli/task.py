@@ -12,7 +12,17 @@ from typing import Any
 
 from outvote.cli import asking
 from outvote.cli.asking import as_json, ask
-from outvote.cli.options import add_json, check_writable, count_or_names, number, number_or_numbers, numbers, write_json
+from outvote.cli.options import (
+    add_action,
+    add_json,
+    check_writable,
+    count_or_names,
+    number,
+    number_or_numbers,
+    numbers,
+    tell,
+    write_json,
+)
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask, OutvoteError
 
@@ -75,6 +85,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--reward-window", type=number, metavar="SECONDS", help="rewards that have not come by then are 0"
     )
     action.add_argument("--fallback", metavar="ARM", help="what is served once the task is stopped (the first left)")
+    action.add_argument(
+        "--tolerate", type=number, metavar="F", help="so many sites may lie, and the guarantee holds (0)"
+    )
     _add_expectation(action)
     add_json(action)
 
@@ -109,13 +122,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def _add(
     actions: argparse._SubParsersAction[Any], name: str, summary: str, example: str, run: Any, *, more: str = ""
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + "." + (more and f"\n\n{more}"),
-        epilog=f"example:\n  outvote task {example}\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_action(actions, "task", name, summary, example, more=more)
     asking.add_options(parser, default=argparse.SUPPRESS)
     parser.set_defaults(run=run)
     return parser
@@ -132,7 +139,7 @@ def _add_expectation(parser: argparse.ArgumentParser) -> None:
 
 FIELDS = (
     "name", "arms", "players", "protocol", "epsilon", "delta", "active_players", "instances", "quorum", "code",
-    "code_weights", "floor", "privacy_budget", "reward_window", "fallback",
+    "code_weights", "floor", "privacy_budget", "reward_window", "fallback", "tolerate",
 )  # fmt: skip
 EXPECTED = ("traffic", "baseline", "difference")
 
@@ -151,7 +158,7 @@ def create(args: argparse.Namespace) -> int:
     made = ask(args, "POST", "/v1/tasks", fields)
     if said:
         made["expectation"] = _expect_of_new(args, made, said)
-    _tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
+    tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
     return 0
 
 
@@ -213,7 +220,7 @@ def expect(args: argparse.Namespace) -> int:
     from outvote.cli import task_show
 
     taken = ask(args, "PUT", _path(args.task) + "/expectation", said)
-    _tell(args, taken, f"expected of {args.task} from now on: {task_show.expected(taken)}")
+    tell(args, taken, f"expected of {args.task} from now on: {task_show.expected(taken)}")
     return 0
 
 
@@ -234,7 +241,7 @@ def edges(args: argparse.Namespace) -> int:
 def stop(args: argparse.Namespace) -> int:
     check_writable(args.json, "the JSON file")
     stopped = ask(args, "POST", _path(args.task) + "/stop")
-    _tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
+    tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
     return 0
 
 
@@ -249,14 +256,14 @@ def revive(args: argparse.Namespace) -> int:
 def _switch(args: argparse.Namespace, verb: str, done: str, so: str) -> int:
     check_writable(args.json, "the JSON file")
     switched = ask(args, "POST", f"{_path(args.task)}/{verb}")
-    _tell(args, switched, f"{done} {switched['name']} ({switched['id']}): {so}")
+    tell(args, switched, f"{done} {switched['name']} ({switched['id']}): {so}")
     return 0
 
 
 def delete(args: argparse.Namespace) -> int:
     check_writable(args.json, "the JSON file")
     ask(args, "DELETE", _path(args.task))
-    _tell(args, {"deleted": args.task}, f"deleted {args.task}")
+    tell(args, {"deleted": args.task}, f"deleted {args.task}")
     return 0
 
 
@@ -295,13 +302,6 @@ def _path(task: str) -> str:
 
 
 # ---- for people
-
-
-def _tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
-    if args.json:
-        write_json(record, args.json)
-    if args.json != "-":
-        print(text)
 
 
 @contextmanager
