@@ -174,7 +174,7 @@ def test_an_engine_that_was_down_learns_of_a_revocation_from_its_kit(place: Plac
 
 def test_an_edge_that_was_revoked_can_be_added_again(place: Place, tmp_path: Path) -> None:
     members.add_edges(place.fleet, ["paris"])
-    stolen = Access(Path(shutil.copy(place.access("paris").creds, tmp_path / "a.creds")), place.access("paris").ca)
+    stolen = Access(Path(shutil.copy(str(place.access("paris").creds), tmp_path / "a.creds")), place.access("paris").ca)
     members.revoke_edge(place.fleet, "paris")
     members.add_edges(place.fleet, ["paris"])
     push(place.fleet)
@@ -194,7 +194,7 @@ def test_a_renewed_credential_is_good_at_once_and_the_old_one_until_it_is_revoke
     olds = {}
     for name in ("paris", "server"):
         now = place.access(name)
-        olds[name] = Access(Path(shutil.copy(now.creds, tmp_path / f"{name}.creds")), now.ca)
+        olds[name] = Access(Path(shutil.copy(str(now.creds), tmp_path / f"{name}.creds")), now.ca)
     members.renew_edges(place.fleet, ["paris"], revoke_old=revoke_old)
     members.renew_server(place.fleet, revoke_old=revoke_old)
 
@@ -213,7 +213,7 @@ def test_a_renewed_credential_is_good_at_once_and_the_old_one_until_it_is_revoke
 def test_an_edge_that_is_revoked_after_a_renewal_loses_both_credentials(place: Place, tmp_path: Path) -> None:
     members.add_edges(place.fleet, ["paris"])
     now = place.access("paris")
-    old = Access(Path(shutil.copy(now.creds, tmp_path / "old.creds")), now.ca)
+    old = Access(Path(shutil.copy(str(now.creds), tmp_path / "old.creds")), now.ca)
     members.renew_edges(place.fleet, None)
     members.revoke_edge(place.fleet, "paris")
     push(place.fleet)
