@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from outvote import __version__
-from outvote.cli import demo, edge, fleet, paper, plan, server, simulate, task
+from outvote.cli import audit, demo, edge, fleet, paper, plan, server, simulate, task
 from outvote.cli.serving import Failed
 from outvote.core.errors import OutvoteError
 
@@ -47,7 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"outvote {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for command in (demo, plan, simulate, paper, server, edge, task, fleet):
+    for command in (demo, plan, simulate, paper, server, edge, task, fleet, audit):
         command.add_to(commands)
     return parser
 

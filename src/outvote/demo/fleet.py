@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from outvote.core.errors import OutvoteError
 from outvote.network.engine import die_with
@@ -25,6 +25,8 @@ START_DEADLINE = 30.0
 """Seconds in which a process must say that it is ready."""
 STOP_DEADLINE = 8.0
 """Seconds to end in order; then by force."""
+OUTVOTE: Final = ("-m", "outvote.cli.main")
+"""What Python runs: the commands that people run."""
 _POLL = 0.02
 
 
@@ -51,10 +53,10 @@ class Member:
     def url(self, kind: str) -> str:
         return str(self.ready["urls"][kind])
 
-    def launch(self, *arguments: str) -> None:
+    def launch(self, *arguments: str, program: Sequence[str] = OUTVOTE) -> None:
         """Start the process; `ready` follows when it says so."""
         self._said.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "outvote.cli.main", *arguments, "--json", str(self._said)]
+        command = [sys.executable, *program, *arguments, "--json", str(self._said)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -102,15 +104,27 @@ class Member:
 class Fleet:
     """The server, and the edges by name."""
 
-    def __init__(self, folder: Path, edges: Sequence[str]) -> None:
+    edge_program: ClassVar[Sequence[str]] = OUTVOTE
+
+    def __init__(self, folder: Path, edges: Sequence[str], *, options: Sequence[str] = ()) -> None:
+        """`options` are for the server and for every edge."""
         self._folder = folder
+        self._options = options
+        self.way: str | None = None
+        """Where edges find the engine, if not where it is."""
         self.server = Member(folder, "server")
         self.edges = {name: Member(folder, name) for name in edges}
 
     async def start(self) -> None:
         """All of it, on ports that are free; returns when everybody is ready."""
+        await self.start_server()
+        await self.start_edges()
+
+    async def start_server(self) -> None:
         self._launch_server("0", "0")
         await self.server.wait_ready()
+
+    async def start_edges(self) -> None:
         for name in self.edges:
             self._launch_edge(name, "0")
         for edge in self.edges.values():
@@ -127,11 +141,13 @@ class Fleet:
 
     def _launch_server(self, port: str, engine_port: str) -> None:
         store = str(self._folder / "engine")
-        self.server.launch("server", "--store", store, "--port", port, "--engine-port", engine_port)
+        self.server.launch("server", "--store", store, "--port", port, "--engine-port", engine_port, *self._options)
 
     def _launch_edge(self, name: str, port: str) -> None:
         store = str(self._folder / f"{name}.db")
-        self.edges[name].launch("edge", name, "--nats", self.server.url("nats"), "--store", store, "--port", port)
+        way = self.way or self.server.url("nats")
+        arguments = ("edge", name, "--nats", way, "--store", store, "--port", port, *self._options)
+        self.edges[name].launch(*arguments, program=self.edge_program)
 
     def kill_engine(self) -> None:
         """The server's supervisor starts it again."""

@@ -27,17 +27,17 @@ class Browser:
         self._host, self._port = str(parts.hostname), int(parts.port or 80)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def send(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Status and body; an OSError if there is no answer."""
+    async def send(self, method: str, path: str, body: Any = None, *, headers: str = "") -> tuple[int, bytes]:
+        """Status and body; an OSError if there is no answer. `headers` are whole lines."""
         text = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nhost: {self._host}\r\ncontent-length: {len(text)}\r\n\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nhost: {self._host}\r\n{headers}content-length: {len(text)}\r\n\r\n"
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_connection(self._host, self._port)
             reader, writer = self._streams
             writer.write(head.encode() + text)
-            status, *headers = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
-            length = next((int(each[15:]) for each in headers if each.lower().startswith(b"content-length:")), 0)
+            status, *fields = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+            length = next((int(each[15:]) for each in fields if each.lower().startswith(b"content-length:")), 0)
             return int(status.split()[1]), await reader.readexactly(length)
         except (EOFError, ValueError) as error:  # the edge was killed in the middle of its answer
             self.close()

@@ -1,0 +1,452 @@
+"""Everything that Outvote stores, sends and logs, field by field: what it is, and why it tells nothing of one user.
+
+One rule: these schemas are closed. A field that is not here is a finding, in the tests and in `outvote audit`; and
+docs/privacy.md has its tables from here.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from outvote.core.task import MOST
+
+VERSION: Final = 1
+"""Of these tables: it goes up when a field comes, goes, or means something else."""
+
+KINDS: Final[Mapping[str, str]] = {
+    "arm": "the number of an arm, from 0",
+    "count": "a whole number, up to 2⁵³",
+    "number": "a number",
+    "sum": "a sum of rewards, from 0 up to the count of them",
+    "share": "a number from 0 to 1",
+    "flag": "true or false",
+    "name": "1 to 64 letters, digits, `_` or `-`",
+    "words": "1 to 64 printable characters",
+    "id": "a name, and random digits",
+    "random": "random hex digits",
+    "checksum": "hex digits, made of the rest",
+    "choice": "one of a fixed list of words",
+    "bytes": "coded bits: see the message",
+    "json": "JSON, of the fields told elsewhere here",
+    "text": "words of the program's own",
+    "time": "a time, in UTC",
+}
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_HEX = re.compile(r"[0-9a-f]{8,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: where it stands, its kind, what it is, and why it can hold nothing of one user."""
+
+    path: str
+    kind: str
+    what: str
+    why: str
+    optional: bool = False
+    """It may be null, or missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """All fields of one thing."""
+
+    title: str
+    fields: tuple[Field, ...]
+
+    def field(self, path: str) -> Field | None:
+        return _by_path(self).get(path)
+
+
+@functools.lru_cache(maxsize=64)
+def _by_path(schema: Schema) -> dict[str, Field]:
+    return {each.path: each for each in schema.fields}
+
+
+BATCH: Final = ("ticket", "arm", "size", "left", "waiting", "total")
+ROWS: Final[Mapping[str, Sequence[str]]] = {
+    "batches[]": BATCH,
+    "current": BATCH,
+    "uncounted[]": BATCH,
+    "given_up[]": ("ticket", "count"),
+}
+"""Lists whose places have names: by the end of their path."""
+
+_SET_UP = "set by who set the fleet up, before any event"
+_COUNTED = "a running count: it tells no event from another, and has no time in it"
+_FROM_ALL = "the fleet's decision, made from all sites"
+
+
+def _batch(at: str, what: str) -> tuple[Field, ...]:
+    return (
+        Field(f"{at}.ticket", "count", f"{what}: its number", "a group's, shared by all its events"),
+        Field(f"{at}.arm", "arm", "the arm that it tries", "the whole group has it"),
+        Field(f"{at}.size", "number", "events that it takes; -1 is no end", "follows from the task and from counts"),
+        Field(f"{at}.left", "number", "events still to come", _COUNTED),
+        Field(f"{at}.waiting", "count", "events not answered yet", _COUNTED),
+        Field(f"{at}.total", "sum", "rewards so far", "a sum; see “Exact sums” above"),
+    )
+
+
+_SEALED: Final = (
+    Field("kind", "choice", "`player`", "always the same"),
+    Field("version", "count", "of the format", "the program's"),
+    Field("task", "checksum", "fingerprint of the task", "made of the task alone"),
+    Field("player", "name", "the edge's name", _SET_UP),
+    Field("remaining[]", "arm", "arms that are not out", _FROM_ALL),
+)
+_COUNTERS: Final = (
+    Field("next_ticket", "count", "number of the next group", "how many groups there were"),
+    Field("late_rewards", "count", "rewards of arms that were out", _COUNTED),
+    Field("dropped_rewards", "count", "rewards of groups that were closed", _COUNTED),
+    Field("checksum", "checksum", "over all of the above", "made of the rest"),
+)
+
+VOTES_STATE: Final = Schema(
+    "State of a player of `dme` or `edme`",
+    (
+        *_SEALED,
+        Field("last_arm", "arm", "the arm of the last decision", "arms take turns, whoever comes"),
+        Field("pulls[]", "count", "answered events, by arm", _COUNTED),
+        Field("totals[]", "sum", "their rewards, by arm", "a sum; see “Exact sums” above"),
+        Field("epochs[].epoch", "count", "which epoch an instance is in", "how often enough events had come"),
+        Field("epochs[].candidates[]", "arm", "arms not voted against", "a judgement of means over an epoch"),
+        Field("epochs[].pulls_before[]", "count", "events before this epoch, by arm", _COUNTED),
+        Field("epochs[].totals_before[]", "sum", "their rewards", "a sum; see “Exact sums” above"),
+        Field("epochs[].tied", "flag", "the last epoch told no arms apart", "a judgement of means over an epoch"),
+        *_batch("batches[]", "an open group of decisions"),
+        Field("due_ticket", "count", "a group number kept for a test", "a number that no event has", optional=True),
+        Field("next_sequence", "count", "number of the next vote", "how many votes there were"),
+        *_COUNTERS,
+    ),
+)
+TALLY_STATE: Final = Schema(
+    "State of a player of `tally`",
+    (
+        *_SEALED,
+        Field("place", "count", "place in the cycle of arms", "how many groups there were"),
+        Field("opened", "count", "tallies opened", "how many groups there were"),
+        *_batch("current", "the group that takes the next decision"),
+        *_batch("batches[]", "an open tally"),
+        *_batch("uncounted[]", "a group that is served and not counted"),
+        Field("given_up[].ticket", "count", "a tally asked again", "a group's number"),
+        Field("given_up[].count", "count", "answers it did not wait for", _COUNTED),
+        *_COUNTERS,
+    ),
+)
+SAVED: Final = Schema(
+    "What the store keeps of a task (`snapshots.body`)",
+    (
+        Field("player", "json", "the player's state, as above", "see there"),
+        Field("eliminations", "count", "eliminations heard of", _FROM_ALL),
+        Field("announced[]", "arm", "arms that are not out", _FROM_ALL),
+        Field("stopped", "flag", "the task was stopped", "an operator's decision"),
+        Field("killed", "flag", "its kill switch is on", "an operator's decision"),
+        Field("switches", "count", "uses of that switch", "an operator's decision"),
+    ),
+)
+STORE: Final = Schema(
+    "Store of an edge: tables and columns",
+    (
+        Field("meta.key", "choice", "`incarnation`, `file`, `saves` or `digest`", "a fixed list"),
+        Field(
+            "meta.value",
+            "text",
+            "random name of the store; device and inode of its file; number of durable writes; sum over all rows",
+            "of the file, not of what users do; the number of writes counts ticks that had messages",
+        ),
+        Field("tasks.task_id", "id", "the task", _SET_UP),
+        Field("tasks.record", "json", "the task as it was created", _SET_UP),
+        Field("snapshots.task_id", "id", "the task", _SET_UP),
+        Field("snapshots.body", "json", "what is kept of it: above", "see there"),
+        Field("messages.task_id", "id", "the task", _SET_UP),
+        Field("messages.sequence", "count", "the message's number", "how many groups there were"),
+        Field("messages.payload", "bytes", "the message, as it is sent", "see the upward message"),
+    ),
+)
+LOCK: Final = Schema(
+    "Lock file beside the store",
+    (
+        Field("pid", "count", "process that holds the store", "the system's"),
+        Field("incarnation", "random", "random name of the store", "drawn when the file was made"),
+        Field("saves", "count", "number of durable writes", "counts ticks that had messages"),
+    ),
+)
+UPWARD: Final = Schema(
+    "Upward message: all that an edge says of what it learnt",
+    (
+        Field("subject.edge", "name", "who sends", _SET_UP),
+        Field("subject.task_id", "id", "of which task", _SET_UP),
+        Field("subject.incarnation", "random", "random name of the store", "drawn when the file was made"),
+        Field("subject.sequence", "count", "the message's number", "how many groups there were"),
+        Field("header.Nats-Expected-Stream", "choice", "`OUTVOTE`", "always the same"),
+        Field("reply", "random", "where the engine answers", "a random start and a running number"),
+        Field("payload.instance", "count", "of `edme`: which instance", "a judgement of means over an epoch"),
+        Field("payload.arm", "arm", "of votes: which arm to drop", "a judgement of means over an epoch"),
+        Field("payload.successes", "count", "of `tally`: successes of the group, noisy with a budget", _COUNTED),
+        Field("payload.trials", "count", "of `tally`: the group's size, told by its length", "at least the floor"),
+        Field("payload.end", "bytes", "a one and zeros up to a whole byte", "always the same for that length"),
+    ),
+)
+QUESTION: Final = Schema(
+    "Upward question: what did I miss?",
+    (
+        Field("incarnation", "random", "random name of the store", "drawn when the file was made"),
+        Field("tasks.*", "count", "eliminations known, by task id", _FROM_ALL),
+        Field("brief", "flag", "`true`: of tasks of others only their names are wanted", "always the same"),
+    ),
+)
+CONNECT: Final = Schema(
+    "What an edge says when it connects",
+    tuple(
+        Field(name, kind, what, why)
+        for name, kind, what, why in (
+            ("name", "name", "the edge's name", _SET_UP),
+            ("lang", "choice", "`python3`", "always the same"),
+            ("version", "text", "of the library", "the program's"),
+            ("protocol", "count", "of NATS", "the program's"),
+            *((flag, "flag", "an option of NATS", "always the same") for flag in ("verbose", "pedantic", "echo")),
+            *((flag, "flag", "an option of NATS", "always the same") for flag in ("headers", "no_responders")),
+        )
+    )
+    + (
+        Field("tls_required", "flag", "with TLS: an option of NATS", "always the same", optional=True),
+        Field("jwt", "text", "with credentials: the edge's", _SET_UP, optional=True),
+        Field("sig", "text", "with credentials: over the engine's random number", "made of both", optional=True),
+    ),
+)
+TASK_RECORD: Final = Schema(
+    "Downward: a task (`….task`), as its operator made it",
+    tuple(
+        Field(name, kind, what, _SET_UP, optional=optional)
+        for name, kind, what, optional in (
+            ("name", "name", "its name", False),
+            ("protocol", "choice", "dme, edme or tally", False),
+            ("arms[]", "words", "names of the variants", False),
+            ("epsilon", "number", "how good is good enough", False),
+            ("delta", "share", "risk of an error", False),
+            ("players", "count", "how many sites", False),
+            ("player_names[]", "name", "which sites", False),
+            ("instances[]", "number", "active players of each instance", False),
+            ("quorum", "choice", "paper or certified", False),
+            ("code", "choice", "how arms are coded", False),
+            ("code_weights[]", "number", "of a Huffman code", False),
+            ("floor", "count", "fewest events that a tally speaks of", True),
+            ("privacy_budget", "number", "of differential privacy", True),
+            ("reward_window", "number", "seconds: a length, not a time", True),
+            ("fallback", "words", "served when stopped", True),
+            ("rules", "count", "version", False),
+            ("tolerate", "count", "liars allowed for", True),
+        )
+    ),
+)
+DOWNWARD: Final = Schema(
+    "Downward: the other records",
+    (
+        Field("elim.payload", "bytes", "coded: which arms are out", _FROM_ALL),
+        Field("expect.traffic", "number", "events a day that operators expect", "said by operators", optional=True),
+        Field("expect.baseline", "share", "mean reward that they expect", "said by operators", optional=True),
+        Field("expect.difference", "share", "difference that they expect", "said by operators", optional=True),
+        Field("kill", "flag", "kill switch", "said by operators"),
+        Field("discount.edge", "name", "the edge that counts no more", "said by operators"),
+        Field("stop", "json", "`{}`", "always the same"),
+        Field("delete", "json", "`{}`", "always the same"),
+    ),
+)
+ANSWER: Final = Schema(
+    "Downward: the answer to a question",
+    (
+        Field("read", "count", "records that the server has read", "of the whole fleet"),
+        Field("more", "flag", "ask again", "the size of the answer"),
+        Field("deleted[]", "id", "tasks deleted", "said by operators"),
+        Field("others[]", "id", "tasks that are for other sites", "said by operators", optional=True),
+        Field("tasks.*.stopped", "flag", "stopped", "said by operators"),
+        Field("tasks.*.highest", "number", "highest number of this edge's own messages", "its own, back"),
+        Field("tasks.*.count", "count", "how many of them the log has", "its own, back"),
+        Field("tasks.*.killed", "flag", "kill switch", "said by operators", optional=True),
+        Field("tasks.*.switches", "count", "uses of it", "said by operators", optional=True),
+        Field("tasks.*.record", "json", "a task that is new to the edge", "said by operators", optional=True),
+        Field("tasks.*.eliminations[]", "bytes", "coded: which arms are out, in hex", _FROM_ALL, optional=True),
+        Field("ask_again", "number", "seconds until the next question", "how large the fleet is", optional=True),
+    ),
+)
+
+LOG_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
+    "time": ("time", "when the line was written: of a tick, a start or a record, never of one decision or reward"),
+    "level": ("choice", "debug, info, warning or error"),
+    "event": ("choice", "what happened: one of the names below"),
+    "version": ("text", "of the program"),
+    "python": ("text", "version of Python"),
+    "edge": ("name", "an edge's name"),
+    "edges": ("name", "names of edges"),
+    "api": ("text", "address at which it listens"),
+    "engine": ("text", "address of the engine"),
+    "tasks": ("count", "how many tasks there are"),
+    "task": ("name", "a task's name"),
+    "id": ("id", "a task's id"),
+    "now": ("id", "the id of the task that takes its place"),
+    "protocol": ("choice", "dme, edme or tally"),
+    "arms": ("words", "arms that are out, or how many there are"),
+    "number": ("count", "number of the elimination"),
+    "remaining": ("count", "arms left"),
+    "winner": ("words", "the arm that is left"),
+    "count": ("count", "how many, of whatever the line is about"),
+    "messages": ("count", "messages that count no more"),
+    "records": ("count", "records in the log"),
+    "replicas": ("count", "of the log"),
+    "reason": ("choice", "why requests were refused: words of our own"),
+    "times": ("count", "how often it happened since it was last told"),
+    "tokens": ("count", "how many tokens are known"),
+    "file": ("text", "name of a file of the installation"),
+    "do": ("text", "advice: words of our own"),
+    "error": ("text", "type of an error, or the words of one that no request caused"),
+    "place": ("text", "lines of the program where an error was raised"),
+    "logger": ("text", "which library speaks"),
+    "says": ("text", "its own words, up to the first thing filled in"),
+    "text": ("text", "last words of a command: why it ended"),
+    "nats": ("text", "version of the engine"),
+    "exit_code": ("number", "how the engine ended"),
+    "attempt": ("count", "how often it was started again"),
+}
+LOG_EVENTS: Final = frozenset(
+    (
+        "started",
+        "stopped",
+        "failed",
+        "interrupted",
+        "engine_connected",
+        "engine_disconnected",
+        "engine_reconnected",
+        "engine_unreachable",
+        "engine_forbids",
+        "false_news",
+        "credential_refused",
+        "credential_renewed",
+        "credential_not_renewed",
+        "certificate_renewed",
+        "certificate_not_loaded",
+        "tokens_read",
+        "tokens_not_read",
+        "requests_refused",
+        "requests_unfinished",
+        "connections_turned_away",
+        "library",
+        "log_read",
+        "log_not_replicated",
+        "engine_certificate_renewed",
+        "engine_restarted",
+        "engine_restart_failed",
+        "task_created",
+        "task_stopped",
+        "task_deleted",
+        "task_held",
+        "task_released",
+        "task_killed",
+        "task_revived",
+        "arms_eliminated",
+        "winner_found",
+        "edge_discounted",
+        "records_refused",
+        "edges_first_heard",
+        "edges_silent",
+        "edges_back",
+        "task_joined",
+        "task_left",
+        "task_in_no_log",
+        "catch_up_failed",
+        "catch_up_works",
+        "answer_not_understood",
+        "request_failed",
+        "messages_stored",
+    )
+)
+
+SCHEMAS: Final = (
+    VOTES_STATE,
+    TALLY_STATE,
+    SAVED,
+    STORE,
+    LOCK,
+    UPWARD,
+    QUESTION,
+    CONNECT,
+    TASK_RECORD,
+    DOWNWARD,
+    ANSWER,
+)
+
+
+# ---- a thing against its schema
+
+
+def leaves(value: object, at: str = "") -> Iterator[tuple[str, Any]]:
+    """Every plain value in a JSON value, with its path."""
+    names = next((names for end, names in ROWS.items() if at == end or at.endswith("." + end)), None)
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from leaves(each, f"{at}.{key}" if at else str(key))
+    elif isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            if names is None:
+                yield from leaves(each, f"{at}[]")
+            else:
+                yield f"{at}.{names[place]}" if place < len(names) else f"{at}.{place}", each
+    else:
+        yield at, value
+
+
+def unexplained(schema: Schema, record: object) -> list[str]:
+    """What in a thing its schema does not explain: fields that it does not have, and values of another kind."""
+    found = []
+    for path, value in leaves(record):
+        field = schema.field(path) or schema.field(_unnamed(path))
+        if field is None:
+            found.append(f"{path} is no field of: {schema.title}")
+        elif not (_is(field.kind, value) or (value is None and field.optional)):
+            found.append(f"{path} must be {KINDS[field.kind]}, got {str(value)[:60]!r}")
+    return found
+
+
+def unexplained_line(line: Mapping[str, Any]) -> list[str]:
+    """The same for a line of the log."""
+    found = [f"{name} is no field of the log" for name in line if name not in LOG_FIELDS]
+    if line.get("event") not in LOG_EVENTS:
+        found.append(f"{str(line.get('event'))[:60]!r} is no event of the log")
+    return found
+
+
+def seen(records: Iterable[object]) -> set[str]:
+    """The paths that occur, ids of tasks left out."""
+    return {_unnamed(path) for path in {path for record in records for path, _ in leaves(record)}}
+
+
+def _unnamed(path: str) -> str:
+    """Without the id of a task."""
+    return re.sub(r"^tasks\.[^.]+", "tasks.*", path)
+
+
+def _is(kind: str, value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    match kind:
+        case "flag":
+            return isinstance(value, bool)
+        case "arm" | "count":
+            return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+        case "number":
+            return number
+        case "sum":
+            return number and 0 <= value <= MOST  # type: ignore[operator]
+        case "share":
+            return number and 0 <= value <= 1  # type: ignore[operator]
+        case "name" | "id":
+            return isinstance(value, str) and _NAME.fullmatch(value) is not None
+        case "random" | "checksum":
+            return isinstance(value, str) and _HEX.fullmatch(value) is not None
+        case "words":
+            return isinstance(value, str) and value.isprintable() and 1 <= len(value) <= 64
+        case _:
+            return True

@@ -1,0 +1,194 @@
+"""The parts of the audit, each by itself: what they must find they find, and what is as it should be they let pass."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import zlib
+from collections.abc import Callable
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from outvote.core.messages import Tally
+from outvote.core.task import Task
+from outvote.network.edge import TICK
+from outvote.network.records import Coder, UpSubject
+from outvote.privacy.audit import frames, payloads, times
+from outvote.privacy.audit.markers import FORMS, Markers
+from outvote.privacy.audit.people import Event
+from outvote.privacy.audit.recorder import Conversation
+
+HIDDEN: dict[str, Callable[[bytes], bytes]] = {
+    "as it is": lambda marker: marker,
+    "in capitals": bytes.upper,
+    "backwards": lambda marker: marker[::-1],
+    "in hex": lambda marker: marker.hex().encode(),
+    "in base64": lambda marker: base64.b64encode(marker),
+    "in base64, from the second byte": lambda marker: base64.b64encode(b"x" + marker),
+    "in base64, from the third byte": lambda marker: base64.b64encode(b"xy" + marker),
+    "percent-encoded": lambda marker: "".join(f"%{byte:02X}" for byte in marker).encode(),
+    "with escapes of JSON": lambda marker: "".join(f"\\u{byte:04x}" for byte in marker).encode(),
+    "in UTF-16": lambda marker: marker.decode().encode("utf-16-le"),
+    "compressed by zlib": lambda marker: zlib.compress(b"some text and " + marker),
+    "compressed by gzip": lambda marker: gzip.compress(b"some text and " + marker),
+    "hashed": lambda marker: hashlib.sha256(marker).hexdigest().encode(),
+}
+
+
+@pytest.mark.parametrize("form", HIDDEN)
+def test_a_marker_is_found_in_every_form(form: str) -> None:
+    markers = Markers()
+    marker = markers.person("anna")
+    assert markers.find(b"before " + HIDDEN[form](marker.encode()) + b" after")
+    assert not Markers().find(b"before " + HIDDEN[form](marker.encode()) + b" after")
+    assert quote(marker) == marker
+    assert len(FORMS) == 10
+
+
+def ticking(n: int, rng: np.random.Generator, *, edges: int = 4) -> list[times.Timed]:
+    """Messages as ticks alone send them."""
+    found = []
+    for edge in range(edges):
+        keep, send = (np.cumsum(TICK * (0.5 + rng.random(200))) for _ in range(2))
+        for moment in 2 + 6 * rng.random(n // edges):
+            sent = send[np.searchsorted(send, keep[np.searchsorted(keep, moment)])]
+            found.append(times.Timed(f"site-{edge}", moment, moment + 0.002, float(sent)))
+    return found
+
+
+def test_times_by_ticks_alone_pass_and_so_do_later_ones() -> None:
+    rng = np.random.default_rng(5)  # false alarms: at most 3 in 10,000 for each of the two, which the seed excludes
+    honest = ticking(60, rng)
+    assert times.judged(honest, 60).findings == []
+    late = [times.Timed(each.edge, each.complete, each.answered, each.sent + rng.exponential(0.1)) for each in honest]
+    assert times.judged(late, 60).findings == []
+
+
+@pytest.mark.parametrize(
+    ("delay", "name"),
+    [
+        (lambda rng: 0.001, "within the request"),
+        (lambda rng: 0.03 * rng.random(), "too soon"),
+        (lambda rng: 0.25 + 0.01 * rng.random(), "too regular"),
+    ],
+    ids=["at once", "soon after", "always a quarter of a second later"],
+)
+def test_times_that_tell_of_events_are_found(delay: Callable[[np.random.Generator], float], name: str) -> None:
+    rng = np.random.default_rng(6)
+    bad = [
+        times.Timed(each.edge, each.complete, each.answered, each.complete + delay(rng)) for each in ticking(60, rng)
+    ]
+    assert any(f"{name}:" in each.what for each in times.judged(bad, 60).findings)
+
+
+def test_four_votes_sent_at_once_are_enough_to_be_found() -> None:
+    rng = np.random.default_rng(7)
+    bad = [times.Timed(each.edge, each.complete, each.answered, each.complete + 0.02) for each in ticking(4, rng)]
+    assert any("too soon:" in each.what for each in times.judged(bad, 4).findings)
+
+
+# ---- what an edge may say
+
+TASK = Task(arms=3, players=["paris"], epsilon=0.0, delta=0.1, protocol="tally")
+LIFE = "0123456789abcdef"
+KNOWN = frames.Known("task-1", {"paris": LIFE}, 2)
+GREETING = {
+    "verbose": False, "pedantic": False, "lang": "python3", "version": "2.11.0", "protocol": 1, "headers": True,
+    "no_responders": True, "name": "paris", "echo": True,
+}  # fmt: skip
+INBOX = "_INBOX.paris.AAAAAAAAAAAA0000000001"
+ASKED = {"incarnation": LIFE, "tasks": {"task-1": 1}, "brief": True}
+
+
+def reply(number: int) -> str:
+    return f"{INBOX}.AAAAAAAAAAAA{number:010d}0f1e"
+
+
+def said(
+    *,
+    greeting: dict[str, object] = GREETING,
+    listens: str = "outvote.live.>",
+    subject: str = f"outvote.up.paris.task-1.{LIFE}.0",
+    header: bytes = frames.HEADER,
+    payload: bytes = b"\x50",
+    asked: dict[str, object] = ASKED,
+    replies: tuple[int, int, int] = (3, 5, 7),
+    more: bytes = b"PING\r\n",
+) -> frames.Heard:
+    question = json.dumps(asked).encode()
+    text = b"CONNECT %s\r\nPING\r\nSUB %s 1\r\nSUB %s.* 2\r\n" % (
+        json.dumps(greeting).encode(),
+        listens.encode(),
+        INBOX.encode(),
+    )
+    text += b"PUB outvote.sync.paris %s %d\r\n%s\r\n" % (reply(replies[0]).encode(), len(question), question)
+    for number in replies[1:]:
+        size, total = len(header), len(header) + len(payload)
+        line = b"HPUB %s %s %d %d\r\n" % (subject.encode(), reply(number).encode(), size, total)
+        text += line + header + payload + b"\r\n"
+    half = len(text) // 2
+    return frames.explained([Conversation(up=[(1.0, text[:half]), (2.0, text[half:] + more)])], KNOWN)
+
+
+def test_what_an_edge_says_is_explained_to_the_last_word() -> None:
+    heard = said()
+    assert heard.findings == []
+    assert heard.counts == {
+        "greetings": 1,
+        "signs of life of the connection": 2,
+        "subscriptions": 2,
+        "questions of catch-up": 1,
+        "messages": 2,
+    }
+    assert [each.subject for each in heard.sent] == [UpSubject("paris", "task-1", LIFE, 0)] * 2
+    assert [each.payload for each in heard.sent] == [b"\x50"] * 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "finding"),
+    [
+        ({"greeting": {**GREETING, "user": "anna"}}, "user is no field"),
+        ({"greeting": {**GREETING, "lang": "anna"}}, "lang is 'anna'"),
+        ({"greeting": {**GREETING, "name": "anna"}}, "the name of an edge of this fleet"),
+        ({"listens": "anna.>"}, "listens to outvote.live.>"),
+        ({"subject": f"outvote.up.paris.task-1.{LIFE}.anna"}, "no subject of this network"),
+        ({"subject": "outvote.up.paris.task-1.feedfeedfeedfeed.0"}, "the incarnation is not that of the store"),
+        ({"subject": f"outvote.up.lima.task-1.{LIFE}.0"}, "an edge speaks for itself"),
+        ({"subject": "anna.was.here"}, "no subject of this network"),
+        ({"header": b"NATS/1.0\r\nUser: anna\r\n\r\n"}, "a message has one header"),
+        ({"asked": {**ASKED, "user": "anna"}}, "user is no field"),
+        ({"asked": {**ASKED, "tasks": {"anna": 1}}}, "a task that there is not"),
+        ({"asked": {**ASKED, "tasks": {"task-1": 1762}}}, "1762 eliminations known, of 2"),
+        ({"asked": {**ASKED, "brief": 17}}, "brief"),
+        ({"replies": (3, 5, 9)}, "equal steps"),
+        ({"more": b"PING anna\r\n"}, "has no such words"),
+        ({"more": b"anna"}, "has no such words"),
+        ({"more": b"PUB anna 1\r\nx\r\n"}, "has no such words"),
+    ],
+)
+def test_a_word_too_many_is_found(changed: dict[str, object], finding: str) -> None:
+    found = said(**changed).findings  # type: ignore[arg-type]
+    assert any(finding in each.what for each in found), found
+
+
+def test_a_payload_is_compared_with_its_events() -> None:
+    coder = Coder(TASK)
+    arm = coder.read_up(UpSubject("paris", "task-1", LIFE, 0), b"\x50").arm
+    events = {"paris": [Event(arm, 0, reward, (0.1, 0.2), (0.3, 0.4)) for reward in (1, 0, 0)]}
+
+    def accounted(payload: bytes, bits: int = 2, those: dict[str, list[Event]] = events) -> list[str]:
+        sent = [frames.Sent(1.0, UpSubject("paris", "task-1", LIFE, 0), payload)]
+        found = payloads.accounted(TASK, sent, those, {"messages": 1, "bits": bits}, {})
+        return [each.what for each in found.findings]
+
+    right = coder.up(Tally(arm, 1, 3, 0))
+    assert accounted(right) == []
+    assert accounted(coder.up(Tally(arm, 2, 3, 0))) == ["it is not the sum of its events' rewards"]
+    assert accounted(right, bits=3) == ["the server counted 3 bits, on the wire were 2"]
+    assert "no message of the task" in accounted(b"anna")[0]
+    few = {"paris": events["paris"][:2]}
+    assert accounted(right, those=few)[0] == "a message speaks of 2 events, the floor is 3"
