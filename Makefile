@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs gallery site screenshots attacks clean
+.PHONY: help demo test lint bench paper docs gallery site screenshots attacks faults clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ screenshots: $(VENV)/.dev ## take the pictures of the dashboard anew (needs Debi
 attacks: $(VENV)/.dev ## attack a fleet with credentials in every way we know, and write the table in docs/security.md
 	OUTVOTE_ATTACKS=$(CURDIR)/docs/attacks.json $(BIN)/python -m pytest -q tests/attacks
 	$(BIN)/python docs/generate.py
+
+faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedules (FAULTS="--schedules 20" for a look)
+	PYTHONPATH=tests $(BIN)/python -m faults.run --out $(OUT)/faults $(FAULTS)
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -15,11 +15,14 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [each for each in (str(DOCS), str(DOCS.parent)) if each not in sys.path]
 
 from generators import (  # noqa: E402
+    adversary,
     attacks,
     cli_reference,
     examples,
+    faults,
     http_reference,
     measurements,
+    privacy_schemas,
     protocol_facts,
     python_reference,
 )
@@ -29,6 +32,10 @@ PART = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.
 PARTS: dict[str, Callable[[], str]] = {
     **measurements.tally_tables(),
     **measurements.guarantee_tables(),
+    **measurements.liar_tables(),
+    **adversary.adversary_tables(),
+    **measurements.scale_tables(),
+    **faults.tables(),
     **included(),
     "attacks": attacks.attacks,
     "arm-states": protocol_facts.arm_states,
@@ -39,6 +46,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "http-problems": http_reference.problem_types,
     "http-server": http_reference.server_reference,
     "plan-example": examples.plan_example,
+    "privacy-schemas": privacy_schemas.privacy_schemas,
     "protocol-names": protocol_facts.protocol_names,
     "pulls-per-player": protocol_facts.pulls_per_player,
     "python-reference": python_reference.python_reference,

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.guarantees import tables as guarantees
+from benchmarks.liars import tables as liars
+from benchmarks.scale import tables as scale
 from benchmarks.tally import page as ideas
 from benchmarks.tally import tables as measured
 
@@ -35,6 +37,20 @@ def guarantee_tables() -> dict[str, Callable[[], str]]:
     """What is proved, computed and measured about the rules for η."""
     found = guarantees.tables(_kept("measures.json", of="guarantees"))
     return {f"guarantees-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+
+
+def scale_tables() -> dict[str, Callable[[], str]]:
+    """What one machine bore, and what that means for a fleet of a million."""
+    speed = json.loads((DOCS.parent / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    kept = [_kept(f"{name}.json", of="load") for name in ("load", "soak", "soak-mended")]
+    found = scale.tables(speed, _kept("measures.json", of="scale"), *kept)
+    return {f"scale-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+
+
+def liar_tables() -> dict[str, Callable[[], str]]:
+    """What sites that lie can do, and what it costs to tolerate them."""
+    found = liars.tables(_kept("measures.json", of="liars"))
+    return {f"liars-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
 
 
 def _kept(name: str, of: str = "tally") -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from outvote.core import protocols
+from outvote.network.access import Access
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.link import Link
 from outvote.network.records import Coder, UpSubject, parse
@@ -53,8 +54,8 @@ def read_log(url: str) -> list[Record]:
     return asyncio.run(log_at(url))
 
 
-async def log_at(url: str) -> list[Record]:
-    """The same, for who runs in a loop."""
+async def log_at(url: str, access: Access | None = None) -> list[Record]:
+    """The same, for who runs in a loop; with a credential where one is needed."""
     found: list[Record] = []
     done = asyncio.Event()
 
@@ -63,7 +64,9 @@ async def log_at(url: str) -> list[Record]:
         if number >= last:
             done.set()
 
-    async with await Link.connect(url, name="auditor", patience=DEADLINE) as link:
+    async with await Link.connect(
+        url, name="server" if access else "auditor", patience=DEADLINE, access=access
+    ) as link:
         last = await link.last_sequence()
         await link.follow(take)
         if last:

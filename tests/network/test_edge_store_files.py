@@ -197,9 +197,60 @@ def test_the_database_of_another_application_is_refused_and_left_alone(path: Pat
 def test_another_schema_version_is_refused_and_left_alone(path: Path) -> None:
     a_used_store(path)
     before = stranger(path, "PRAGMA user_version = 7", "PRAGMA wal_checkpoint")
-    with pytest.raises(StoreUnusable, match=r"schema version 7, allowed is 1: run the version of Outvote that made it"):
+    with pytest.raises(
+        StoreUnusable, match=r"schema version 7, allowed is 1 or 2: run the version of Outvote that made it"
+    ):
         EdgeStore(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE snapshots SET body = replace(body, '1', '2')",
+        "UPDATE messages SET payload = x'81' WHERE sequence = 0",
+        "UPDATE messages SET sequence = 77 WHERE sequence = 0",
+        "DELETE FROM messages WHERE sequence = 0",
+        "UPDATE tasks SET record = record || ' '",
+        "UPDATE meta SET value = 'other' WHERE key = 'incarnation'",
+        "DELETE FROM meta WHERE key = 'digest'",
+    ],
+)
+def test_a_store_in_which_a_row_is_not_as_it_was_written_is_refused(path: Path, change: str) -> None:
+    """SQLite finds nothing wrong with it. An edge that went on from there would count what never was."""
+    with EdgeStore(path) as store:
+        store.put_task("t", "record")
+        store.save("t", '{"seen": 1}', [(0, b"x"), (1, b"y")])
+    stranger(path, change)
+    with pytest.raises(StoreUnusable, match=r"damaged \(a row is not as it was written\): move it away"):
+        EdgeStore(path)
+
+
+def test_a_store_without_a_sum_of_the_first_version_is_read_and_gets_one(path: Path) -> None:
+    with EdgeStore(path) as store:
+        store.put_task("t", "record")
+        store.save("t", "state", [(0, b"x")])
+        incarnation = store.incarnation
+    stranger(path, "DELETE FROM meta WHERE key = 'digest'", "PRAGMA user_version = 1", "PRAGMA wal_checkpoint")
+    with EdgeStore(path) as store:
+        assert (store.incarnation, store.renewed, store.messages("t")) == (incarnation, False, [(0, b"x")])
+    stranger(path, "UPDATE snapshots SET body = 'other'")
+    with pytest.raises(StoreUnusable, match="a row is not as it was written"):
+        EdgeStore(path)
+
+
+def test_a_sum_is_right_after_what_was_refused_dropped_and_begun_anew(path: Path) -> None:
+    with EdgeStore(path) as store:
+        for task in ("t", "u"):
+            store.put_task(task, "record")
+            store.save(task, "state", [(0, b"x")])
+        with pytest.raises(MessageConflict):
+            store.save("t", "later", [(1, b"y"), (0, b"other")])
+        store.drop_task("u")
+        store.save("t", "later", [(1, b"y")])
+        store.save("t", "latest")
+    with EdgeStore(path) as store:
+        assert (store.snapshot("t"), store.count("t"), store.tasks()) == ("latest", 2, {"t": "record"})
 
 
 def test_a_store_to_which_somebody_added_a_table_is_refused(path: Path) -> None:

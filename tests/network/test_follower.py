@@ -26,7 +26,7 @@ class Engine:
     async def stream_info(self, name: str) -> Any:
         assert self.follower is not None
         self.follower.read += self._read
-        return SimpleNamespace(state=SimpleNamespace(last_seq=self._end))
+        return SimpleNamespace(state=SimpleNamespace(last_seq=self._end), cluster=None)
 
 
 def look(*, read: int, end: int, meanwhile: int) -> Follower:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import random
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from network.audit import faults, read_log, read_store, replayed
 from network.processes import DEADLINE, Running, Start, an_edge, complaints, request, sent_all, until, well
+from network.small_disk import CannotMount, Disk, mount, unmount
 from network.visitors import Visitors
 from outvote.cli.main import main
 from outvote.network.engine import Engine
@@ -25,40 +24,17 @@ CREATE = ["create", "--name", "shop", "--arms", ",".join(MEANS), "--players", "a
 SEED = 35
 
 
-class Disk:
-    """A small file system of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._filler = folder / "filler"
-
-    def fill(self) -> None:
-        """To the last byte."""
-        with self._filler.open("wb", buffering=0) as filler:
-            while True:
-                try:
-                    filler.write(bytes(512))
-                except OSError as error:
-                    if error.errno != errno.ENOSPC:
-                        raise
-                    return
-
-    def free(self) -> None:
-        self._filler.unlink()
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """It goes after the processes that use it: name it before `start` and `server`."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"only who may mount can have a full disk: {mounted.stderr.strip()}")
+    try:
+        mount(folder, "2m")
+    except CannotMount as error:
+        pytest.skip(f"only who may mount can have a full disk: {error}")
     yield Disk(folder)
-    subprocess.run(["umount", str(folder)], check=True)
+    unmount(folder)
 
 
 def visitors() -> Visitors:

@@ -422,3 +422,40 @@ def test_evidence_restored_at_any_step_goes_on_as_the_original(options: dict[str
             assert [twin.add("a", arm, size, successes) for twin in twins] == [used] * len(twins)
         assert all(twin.snapshot() == some.snapshot() for twin in twins)
     assert some.rounds > 3
+
+
+# ---- eliminated elsewhere
+
+
+def test_arms_that_were_eliminated_elsewhere_contend_no_more(evidence: Callable[..., Evidence]) -> None:
+    three = evidence(3)
+    feed(three, (0, 2, 1))
+    three.withdraw([1])
+    assert three.contenders == [0, 2]
+    feed(three, (0, 2, 1))
+    assert three.rounds == 2, "a round waits for nothing of an arm that is out"
+
+
+def test_if_the_only_contender_is_eliminated_elsewhere_the_least_refuted_stays(
+    evidence: Callable[..., Evidence],
+) -> None:
+    three = evidence(3, delta=0.5)
+    feed(three, (1, 2, 0), (1, 2, 0))  # arm 1 is best, and arm 2 is worse than arm 0
+    assert three.contenders == [1]
+    assert fortunes(three)[2] > fortunes(three)[0] >= 2
+    three.withdraw([1])
+    assert three.contenders == [0]
+    three.withdraw([0, 1])
+    assert three.contenders == [2]
+    three.withdraw([0, 1, 2])
+    assert three.contenders == [2], "never none"
+
+
+def test_those_that_only_the_epsilon_stop_ended_contend_again_without_its_winner() -> None:
+    found = Evidence(new_task(3, delta=0.5, epsilon=0.5, floor=3))
+    while len(found.contenders) > 1:
+        feed(found, (2, 2, 2), size=3)
+    (winner,) = found.contenders
+    assert max(fortunes(found)) < 2 / 0.5
+    found.withdraw([winner])
+    assert found.contenders == [arm for arm in range(3) if arm != winner]

@@ -466,3 +466,27 @@ def test_intervals_exist_for_every_budget(budget: float) -> None:
     server.receive(0, Tally(arm, 127, 127, 0))
     low, high = server.interval(arm)
     assert 0 < low < high == 1
+
+
+# ---- what a log says
+
+
+def test_a_server_that_is_told_to_drop_its_winner_goes_on_with_what_is_left() -> None:
+    server = new_server(arms=3)
+    for lap in range(40):
+        send(server, "a", (3, 2, 0), first=lap)
+    assert server.winner == 0
+    server.adopt([0])
+    assert (server.remaining, server.contenders) == ((1, 2), (1,)), "arm 2 is the more refuted one"
+    assert send(server, "a", (3, 2, 0), first=40) == [Elimination((2,))]
+    assert server.winner == 1
+
+
+def test_a_server_that_was_told_of_an_elimination_weighs_only_what_is_left() -> None:
+    server = new_server(arms=3)
+    server.adopt([2])
+    assert (server.remaining, server.contenders) == ((0, 1), (0, 1))
+    announced = [each for lap in range(40) for each in send(server, "a", (3, 0, 3), first=lap)]
+    assert announced == [Elimination((1,))]
+    assert server.winner == 0
+    assert server.late >= 40, "those of the arm that is out"

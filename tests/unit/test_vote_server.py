@@ -418,3 +418,24 @@ def test_each_instance_of_edme_has_finished_players_of_its_own() -> None:
     assert (server.finished_players(0), server.finished) == (2, False)
     server.receive("c", Vote(1, 1, 0))  # of another instance
     assert (server.finished_players(0), server.finished_players(1), server.finished) == (2, 1, False)
+
+
+# ---- what a log says
+
+
+def test_an_elimination_that_was_told_leaves_players_fewer_candidates() -> None:
+    server = new_server(arms=3, players=4)
+    assert cast(server, "a", 2) == []
+    assert cast(server, "b", 1) == []
+    assert (server.finished_players(), server.finished) == (0, False)
+    server.adopt([1])
+    assert server.candidates("a") == (0,)
+    assert (server.finished_players(), server.finished) == (1, False)  # b has two left
+
+
+def test_what_a_server_has_eliminated_besides_stays_so_while_an_arm_is_left() -> None:
+    server = new_server(players=1)
+    assert cast(server, "a", 3, 1, 2) == [3, 1, 2]
+    server.adopt([3, 0])  # the winner, of all
+    assert server.eliminated == (3, 0, 1), "the last that it eliminated is the one that is left"
+    assert (server.winner, server.finished_players()) == (2, 1)

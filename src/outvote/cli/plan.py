@@ -14,6 +14,7 @@ EXAMPLE = """\
 examples:
   outvote plan --arms 4 --players 20 --baseline .1 --difference .02 --traffic 50000
   outvote plan --arms 10 --players 64 --epsilon .5 --activity 80-20 --plot plan.png
+  outvote plan --arms 4 --players 20 --tolerate 2
   outvote plan --means .3,.25,.2 --players 3 --traffic 9000,4000,500 --privacy-budget 1 --json
 """
 
@@ -46,6 +47,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     limits = parser.add_argument_group("under which limits")
     limits.add_argument("--floor", type=number, help="tally: no message speaks of fewer events (3; with a budget 23)")
     limits.add_argument("--privacy-budget", type=number, help="tally: budget of differential privacy that must be kept")
+    limits.add_argument(
+        "--tolerate", type=number, default=0, metavar="F", help="so many sites may lie, and the guarantee holds (0)"
+    )
     limits.add_argument("--bit-budget", type=number, help="bits that may cross the network in all")
     out = parser.add_argument_group("what comes out")
     out.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
@@ -78,6 +82,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _tolerated(liars: int) -> str:
+    return f", {liars} may lie" if liars else ""
+
+
 def show(made: Plan) -> None:
     """The plan for people."""
     from rich.console import Console
@@ -90,8 +98,8 @@ def show(made: Plan) -> None:
     console = Console(highlight=False)
     console.print(
         f"[bold]{asked.arms} variants, {asked.players} sites[/bold] ({asked.activity.name}, N_γ "
-        f"{asked.active_players:g}), δ {asked.delta:g}; the best has a mean of {max(asked.means):.3g}, the next is "
-        f"{asked.difference:.3g} worse; seed {asked.seed}"
+        f"{asked.active_players:g}), δ {asked.delta:g}{_tolerated(asked.tolerate)}; the best has a mean of "
+        f"{max(asked.means):.3g}, the next is {asked.difference:.3g} worse; seed {asked.seed}"
     )
     if asked.note:
         console.print(asked.note)

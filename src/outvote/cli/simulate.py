@@ -23,6 +23,7 @@ EXAMPLE = """\
 examples:
   outvote simulate --protocol dme --problem 1 --players 16 --horizon 3e5 --trials 20 --plot regret.png
   outvote simulate --protocol tally --problem 2 --trials 20
+  outvote simulate --protocol tally --players 16 --horizon 2e4 --trials 20 --liars 2 --lie flood --tolerate 2
   outvote simulate --protocol edme --means .6,.5,.4 --players 8 --epsilon .3 --activity 80-20 --json
 """
 
@@ -50,6 +51,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     what.add_argument("--code", help="code of arms in messages: binary, truncated or, for tally, implied (its default)")
     what.add_argument("--floor", type=number, help="tally only: the fewest events that a message speaks of (3)")
     what.add_argument("--privacy-budget", type=number, help="tally only: budget of differential privacy (no noise)")
+    what.add_argument(
+        "--tolerate", type=number, default=0, metavar="F", help="so many players may lie, and the guarantee holds (0)"
+    )
     world = parser.add_argument_group("in which world")
     world.add_argument("--problem", type=number, help="1 or 2: the paper's means (1)")
     world.add_argument("--means", type=numbers, help="mean rewards of the arms, like .7,.5,.3")
@@ -58,6 +62,10 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--activity", default="uniform", help="who is active: uniform, 80-20, weights like 3,1,1, or a trace (uniform)"
     )
     world.add_argument("--dead", type=number, default=0, help="the last DEAD players never wake (0)")
+    world.add_argument("--liars", type=number, default=0, help="the first LIARS players lie (0)")
+    world.add_argument(
+        "--lie", default="praise", help="how: praise, damn, flood, opposite, swap, switch or silent (praise)"
+    )
     world.add_argument("--rewards", default="bernoulli", help="bernoulli, beta or beta:CONCENTRATION (bernoulli)")
     world.add_argument("--spread", type=number, default=0.0, help="each site's own means: logit standard deviation (0)")
     world.add_argument("--drift-to", type=numbers, metavar="MEANS", help="means drift to these over the horizon")
@@ -126,6 +134,8 @@ def show(result: Result) -> None:
         told += "" if result.privacy_budget is None else f", privacy budget {result.privacy_budget:g}"
     else:
         told = f", N_γ {', '.join(f'{n:g}' for n in result.instances or [result.active_players])}"
+    told += f", {result.liars} lie ({result.lie})" if result.liars else ""
+    told += f", {result.tolerate} tolerated" if result.tolerate else ""
     console.print(
         f"[bold]{result.protocol}[/bold] on {len(result.arms)} arms, {result.players} players "
         f"({result.activity}{told}), ε {result.epsilon:g}, δ {result.delta:g}; "

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from operator import add
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from outvote.core.bets import Bets, bets, wealth
 from outvote.core.messages import PlayerId
 from outvote.core.task import Task
+
+Used: TypeAlias = tuple[PlayerId, int, int, int]
+"""A tally that a round has used: whose, of which arm, its size and its successes."""
 
 
 def log_thresholds(task: Task) -> tuple[float, float]:
@@ -51,29 +54,68 @@ class Account:
         return (self.successes + 0.5) / (self.trials + 1)
 
 
-class Evidence:
-    """All arms' accounts, and the tallies that wait for a round."""
+class Suspected(Protocol):
+    """An arm's account, whoever keeps it."""
+
+    @property
+    def log_wealth(self) -> float: ...
+
+
+class Contest:
+    """The arms that contend, and what the evidence takes from them: the part that is the same whoever keeps it."""
+
+    accounts: Sequence[Suspected]
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._sizes = task.tally_sizes
+        self.contenders = list(range(len(task.arms)))
+        """Arms that may still be best, in increasing order."""
+        self.rounds = 0
+        self._threshold, self._margin_threshold = log_thresholds(task)
+
+    def withdraw(self, arms: Collection[int]) -> None:
+        """Arms that were eliminated elsewhere contend no more.
+
+        If none is left, those contend again that only the ε-stop ended; else the least refuted stays.
+        """
+        left = [arm for arm in self.contenders if arm not in arms]
+        if not left:
+            there = [arm for arm in range(len(self.accounts)) if arm not in arms] or self.contenders[:1]
+            left = [arm for arm in there if self.accounts[arm].log_wealth < self._threshold]
+            left = left or [min(there, key=lambda arm: (self.accounts[arm].log_wealth, arm))]
+        self.contenders = left
+
+    def _drop_the_refuted(self) -> None:
+        """The strongest evidence first, so that if all are refuted the least refuted stays."""
+        wealth_of = {arm: self.accounts[arm].log_wealth for arm in self.contenders}
+        if max(wealth_of.values()) < self._threshold:
+            return  # as in nearly all rounds
+        for arm in sorted(self.contenders, key=lambda arm: (-wealth_of[arm], arm)):
+            if wealth_of[arm] >= self._threshold and len(self.contenders) > 1:
+                self.contenders.remove(arm)
+
+
+class Evidence(Contest):
+    """All arms' accounts, and the tallies that wait for a round."""
+
+    accounts: list[Account]
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
         arms = len(task.arms)
         margin = task.epsilon > 0
         stakes = len(self._bets(self._sizes[0], 0.0).log_weights)
         margins = len(self._bets(self._sizes[0], task.epsilon).log_weights) if margin else 0
         self.accounts = [Account(stakes, margins) for _ in range(arms)]
-        self.contenders = list(range(arms))
-        """Arms that may still be best, in increasing order."""
-        self.rounds = 0
-        self._threshold, self._margin_threshold = log_thresholds(task)
         self._waiting: dict[int, list[deque[tuple[PlayerId, int]]]] = {
             size: [deque() for _ in range(arms)] for size in self._sizes
         }
 
-    def add(self, player: PlayerId, arm: int, size: int, successes: int) -> list[tuple[PlayerId, int, int, int]]:
+    def add(self, player: PlayerId, arm: int, size: int, successes: int) -> list[Used]:
         """A tally of a contender; returns the (player, arm, size, successes) that the rounds it completes have used."""
         self._waiting[size][arm].append((player, successes))
-        used: list[tuple[PlayerId, int, int, int]] = []
+        used: list[Used] = []
         could_be_ready: tuple[int, ...] = (size,)
         while (ready := self._ready(could_be_ready)) is not None:
             contenders = len(self.contenders)
@@ -89,11 +131,6 @@ class Evidence:
     def leader(self) -> int:
         """The contender with the highest mean; of equal ones the lowest index."""
         return max(self.contenders, key=lambda arm: (self.accounts[arm].standing, -arm))
-
-    def withdraw(self, arms: Collection[int]) -> None:
-        """Arms that were eliminated elsewhere contend no more; never the last one."""
-        left = [arm for arm in self.contenders if arm not in arms]
-        self.contenders = left or self.contenders[:1]
 
     # ---- snapshots
 
@@ -134,7 +171,7 @@ class Evidence:
                     return size
         return None
 
-    def _play_round(self, size: int) -> list[tuple[PlayerId, int, int, int]]:
+    def _play_round(self, size: int) -> list[Used]:
         table = self._bets(size, 0.0)
         accounts = self.accounts
         leader = self.leader()
@@ -167,15 +204,7 @@ class Evidence:
             return pair[1]
         return wealth(table.log_weights, self.accounts[arm].worse, self.accounts[rival].better)
 
-    def _drop_the_refuted(self) -> None:
-        """The strongest evidence first, so that if all are refuted the least refuted stays."""
-        if max([self.accounts[arm].log_wealth for arm in self.contenders]) < self._threshold:
-            return  # as in nearly all rounds
-        for arm in sorted(self.contenders, key=lambda arm: (-self.accounts[arm].log_wealth, arm)):
-            if self.accounts[arm].log_wealth >= self._threshold and len(self.contenders) > 1:
-                self.contenders.remove(arm)
-
-    def _stop_within_epsilon(self, size: int, used: list[tuple[PlayerId, int, int, int]]) -> None:
+    def _stop_within_epsilon(self, size: int, used: list[Used]) -> None:
         """If every other contender is shown to be less than ε better than the leader, the leader is good enough."""
         table = self._bets(size, self._task.epsilon)
         for _, arm, _, successes in used:

@@ -2,7 +2,7 @@
 
 It announces when at most half of the arms it last announced are left, or one: an announcement goes to every player.
 Before it does, it asks whether all sites see the same means. Where they do not, pooling can mislead, and the decision
-is held back until they agree, or a person decides.
+is held back until they agree, or a person decides. Where sites may lie it does not pool, and does not ask.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.events import is_index
 from outvote.core.evidence import Evidence, log_thresholds
+from outvote.core.guarded import GuardedEvidence
 from outvote.core.homogeneity import Cell, Homogeneity
 from outvote.core.lift import Lift, lift
 from outvote.core.messages import Elimination, PlayerId, Tally
@@ -38,7 +39,7 @@ class TallyServer(Announced):
         self._cycle = Cycle(task)
         self._sizes = task.tally_sizes
         self._names = frozenset(task.player_names)
-        self._evidence = Evidence(task)
+        self._evidence: Evidence | GuardedEvidence = GuardedEvidence(task) if task.tolerate else Evidence(task)
         self._homogeneity = Homogeneity(task)
         self._seen: dict[tuple[PlayerId, str], set[int]] = {}
         self._counts = [{size: [0] * (size + 1) for size in task.tally_sizes} for _ in task.arms]
@@ -145,7 +146,10 @@ class TallyServer(Announced):
         return found.best if found.known else None
 
     def interval(self, arm: int) -> tuple[float, float]:
-        """The arm's mean lies in here, for all arms and at all times together, with probability 1 − δ at least."""
+        """The arm's mean lies in here, for all arms and at all times together, with probability 1 − δ at least.
+
+        It believes every site, whatever the task tolerates: for people, who know whom to ask. So does `lift`.
+        """
         return interval(self._outbid(arm), math.log(2 * len(self.task.arms) / self.task.delta))
 
     def lift(self, arm: int, rival: int) -> Lift:
@@ -204,7 +208,8 @@ class TallyServer(Announced):
         left = self._evidence.contenders
         if 2 * len(left) > len(self.task.arms) - len(self._eliminated):
             return []
-        if not self._homogeneity.agree():
+        # Where sites may lie, each is compared with itself alone: they need not agree, and none can hold a decision.
+        if not self.task.tolerate and not self._homogeneity.agree():
             return []
         fallen = tuple(arm for arm in self.remaining if arm not in left)
         self._eliminated += fallen

@@ -2,11 +2,15 @@
 
 A player's votes are applied in the order in which it sent them, worst arm first. Were they applied as they arrive, a
 player's vote against a good arm could count before its vote against a bad one.
+
+Where f players may lie, an arm falls with f votes more, and not before the arms that all but f of its voters dropped
+before it (docs/liars.md): f votes are enough to make a quorum of those who dropped worse arms first, and would leave
+these behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from outvote.core import snapshots
@@ -38,7 +42,8 @@ class VoteServer(Announced):
         self.refused = 0
         """Messages refused with an error: each is a fault or an attack."""
         self._counts = [[0] * len(task.arms) for _ in task.instances]
-        self._votes: dict[PlayerId, list[set[int]]] = {}
+        self._votes: dict[PlayerId, list[dict[int, None]]] = {}
+        """By player and instance: the arms that it voted against, in order."""
         self._finished: list[set[PlayerId]] = [set() for _ in task.instances]
         self._streams: dict[tuple[PlayerId, str], Stream] = {}
 
@@ -52,7 +57,7 @@ class VoteServer(Announced):
         except (MalformedMessage, UnknownArm, UnknownPlayer):
             self.refused += 1
             raise
-        self._votes.setdefault(player, [set() for _ in self.task.instances])
+        self._votes.setdefault(player, [{} for _ in self.task.instances])
         stream = self._streams.setdefault((player, incarnation), Stream())
         if message.sequence < stream.expected or message.sequence in stream.held:
             self.duplicates += 1
@@ -62,18 +67,31 @@ class VoteServer(Announced):
         while stream.expected in stream.held:
             vote = stream.held.pop(stream.expected)
             stream.expected += 1
-            if self._count(player, vote):
-                announced.append(Elimination((vote.arm,)))
+            announced += [Elimination((arm,)) for arm in self._count(player, vote)]
         self._note_finished(self._votes if announced else (player,))
         return announced
 
     # ---- what the fleet knows
 
+    def adopt(self, eliminated: Sequence[int]) -> None:
+        """What it has eliminated besides stays so, as long as an arm is left."""
+        before = self._eliminated
+        super().adopt(eliminated)
+        for arm in before:
+            if arm not in self._eliminated and len(self._eliminated) < len(self.task.arms) - 1:
+                self._eliminated.append(arm)
+        if self.task.tolerate:
+            list(self._fall())  # arms may have waited for what others have eliminated
+        self._finished = [set() for _ in self.task.instances]
+        self._note_finished(self._votes)
+
     @property
     def finished(self) -> bool:
-        """One arm remains, or in some instance N_γ players have at most one candidate (Remark 1)."""
+        """One arm remains, or in some instance N_γ players have at most one candidate (Remark 1), and those that may
+        only pretend so."""
         return len(self.remaining) == 1 or any(
-            self.finished_players(index) >= active for index, active in enumerate(self.task.instances)
+            self.finished_players(index) >= active + self.task.tolerate
+            for index, active in enumerate(self.task.instances)
         )
 
     def votes(self, arm: int, instance: int = 0) -> int:
@@ -95,7 +113,7 @@ class VoteServer(Announced):
         """The whole state in plain JSON types."""
         state = {
             "eliminated": list(self._eliminated),
-            "votes": [[player, [sorted(arms) for arms in voted]] for player, voted in self._votes.items()],
+            "votes": [[player, [self._kept(arms) for arms in voted]] for player, voted in self._votes.items()],
             "streams": [
                 [player, incarnation, stream.expected, [[v.sequence, v.arm, v.instance] for v in stream.held.values()]]
                 for (player, incarnation), stream in self._streams.items()
@@ -113,7 +131,7 @@ class VoteServer(Announced):
         server._eliminated = list(record["eliminated"])
         server.duplicates, server.refused = record["duplicates"], record["refused"]
         for player, voted in record["votes"]:
-            server._votes[player] = [set(arms) for arms in voted]
+            server._votes[player] = [dict.fromkeys(arms) for arms in voted]
             for counts, arms in zip(server._counts, voted, strict=True):
                 for arm in arms:
                     counts[arm] += 1
@@ -126,22 +144,55 @@ class VoteServer(Announced):
 
     # ---- how it works
 
-    def _count(self, player: PlayerId, vote: Vote) -> bool:
-        """Count a vote once, and say whether it eliminates its arm."""
+    def _count(self, player: PlayerId, vote: Vote) -> list[int]:
+        """Count a vote once, and say which arms it eliminates: its own, or none; more where arms have waited for it."""
         voted = self._votes[player][vote.instance]
         if vote.arm in voted:
-            return False
-        voted.add(vote.arm)
+            return []
+        voted[vote.arm] = None
         counts = self._counts[vote.instance]
         counts[vote.arm] += 1
+        if self.task.tolerate:
+            return list(self._fall())
         if (
             vote.arm in self._eliminated
             or len(self._eliminated) == len(self.task.arms) - 1
             or not quorum_reached(counts[vote.arm], self.task.instances[vote.instance])
         ):
-            return False
+            return []
         self._eliminated.append(vote.arm)
-        return True
+        return [vote.arm]
+
+    def _fall(self) -> Iterator[int]:
+        """Eliminate what has the votes and waits for nothing, as long as there is such an arm."""
+        while len(self._eliminated) < len(self.task.arms) - 1:
+            fallen = next((arm for arm in self.remaining if self._may_fall(arm)), None)
+            if fallen is None:
+                return
+            self._eliminated.append(fallen)
+            yield fallen
+
+    def _may_fall(self, arm: int) -> bool:
+        return any(
+            counts[arm] >= quorum and not self._waits(arm, instance)
+            for instance, (counts, quorum) in enumerate(zip(self._counts, self.task.quorums, strict=True))
+        )
+
+    def _waits(self, arm: int, instance: int) -> bool:
+        """Whether there is an arm still that all but f of this one's voters dropped before it."""
+        before = [0] * len(self.task.arms)
+        for voted in self._votes.values():
+            if arm in voted[instance]:
+                for other in voted[instance]:
+                    if other == arm:
+                        break
+                    before[other] += 1
+        enough = self._counts[instance][arm] - self.task.tolerate
+        return any(before[other] >= enough for other in self.remaining if other != arm)
+
+    def _kept(self, voted: Mapping[int, None]) -> list[int]:
+        """In a snapshot: in order where the order matters."""
+        return list(voted) if self.task.tolerate else sorted(voted)
 
     def _note_finished(self, players: Iterable[PlayerId]) -> None:
         """These players may have finished: their votes, or an elimination, took candidates from them."""

@@ -142,6 +142,7 @@ def _details(shown: TaskDescription) -> dict[str, str]:
         "Instances": ", ".join(f"{each:g}" for each in task.instances) if task.protocol == "edme" else None,
         "Floor": None if task.floor is None else f"{task.floor} events",
         "Privacy budget": None if task.privacy_budget is None else f"{task.privacy_budget:g}",
+        "Sites that may lie": task.tolerate or None,
         "Reward window": None if task.reward_window is None else f"{task.reward_window:g} s",
         "Fallback": task.fallback,
         "Code of arms": task.code,

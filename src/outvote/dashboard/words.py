@@ -73,9 +73,10 @@ def disagreement(shown: TaskDescription) -> str | None:
     """That the sites do not see the same, while no decision is due; what is held back says so itself."""
     if shown.disagreement is None or shown.disagreement < STRANGE or shown.status != "running":
         return None
+    held = "" if shown.task.tolerate else " A decision that was due now would be held back."
     return (
         f"The sites' results differ by {shown.disagreement:.1f} standard deviations more than chance allows: a variant "
-        "may not be worth the same at every site. A decision that was due now would be held back."
+        f"may not be worth the same at every site.{held}"
     )
 
 

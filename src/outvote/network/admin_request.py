@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
-from outvote.core.task import NAME, PROTOCOLS, Task
+from outvote.core.task import NAME, PROTOCOLS, Task, is_record
 from outvote.network import expectation
 from outvote.network.expectation import Expectation
 from outvote.network.problems import Problem
@@ -47,6 +47,7 @@ class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     reward_window: Positive | None = None
     fallback: str | None = None
     rules: int = 1
+    tolerate: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 _FIELDS: Final = msgspec.structs.fields(NewTask)
@@ -75,7 +76,7 @@ def read_task(body: bytes) -> Task:
         for name in ("arms", "instances"):
             if isinstance(asked.get(name), int) and asked[name] > MOST_ARMS:
                 raise InvalidTask(f"{name} must be at most {MOST_ARMS:,} in a network")
-        task = Task.from_json(asked) if set(asked) == set(Task.__dataclass_fields__) else Task(**_arguments(asked))
+        task = Task.from_json(asked) if is_record(asked) else Task(**_arguments(asked))
         size = len(task_record(task))
         if size > LARGEST_BODY:
             raise InvalidTask(f"a task's record may have {LARGEST_BODY:,} bytes, this has {size:,}: use shorter names")

@@ -32,6 +32,8 @@ CREDENTIAL_LOOK: Final = 2.0
 """Seconds between two looks whether a credential was renewed."""
 TELL_AGAIN: Final = 60.0
 """Seconds after which it is said again that the engine forbids something, or that news is false."""
+ANSWER: Final = 2.0
+"""Seconds in which an engine answers a ping, or the connection is dead."""
 _SHUTDOWN: Final = 1.0  # seconds in which the other side must have said goodbye
 _REFUSALS: Final = ("authorization violation", "authentication")  # … expired, … revoked, … timeout
 
@@ -58,6 +60,7 @@ class Connection(Client):
         self._said_trouble = True
         self._said: dict[str, float] = {}
         self._access: Access | None = None
+        self._checking = False
         self._renewing: asyncio.Task[None] | None = None
 
     async def open(
@@ -116,6 +119,29 @@ class Connection(Client):
         event(_log, logging.INFO, "engine_connected")
         if access is not None:
             self._renewing = asyncio.create_task(self._renew(access, seen))
+
+    async def settle(self) -> None:
+        """Until the engine has taken what it was asked. If it does not answer there will be a reconnection, and it is
+        asked again then."""
+        with suppress(TimeoutError, NatsError):
+            await self.flush()
+
+    async def check(self) -> None:
+        """A request was not answered: if a ping is not either, the connection is dead, though nobody has ended it. It
+        would be noticed by itself, but only after half a minute."""
+        if not self.is_connected or self._checking:
+            return
+        self._checking = True
+        try:
+            await self.flush(timeout=ANSWER)  # type: ignore[arg-type]  # a part of a second is good
+        except TimeoutError:
+            if self.is_connected:
+                self._let_go()  # to close it in order would wait for an answer, too
+                await self.force_reconnect()
+        except NatsError:
+            pass  # it was noticed meanwhile
+        finally:
+            self._checking = False
 
     async def end(self) -> None:
         """For good."""
@@ -177,7 +203,14 @@ class Connection(Client):
         self._said[name] = now
         return True
 
+    def _let_go(self) -> None:
+        """Of a connection that is dead, or that came about and was never answered: nats-py would leave it open."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
     async def _connect_to_server(self, s: Srv) -> None:
+        self._let_go()
         if self._access is None:
             await super()._connect_to_server(s)
             return

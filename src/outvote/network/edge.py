@@ -14,22 +14,26 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from outvote.core import protocols
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import OutvoteError
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, Task
+from outvote.network.access import Access
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
-from outvote.network.hosted import HostedTask
-from outvote.network.link import Link
+from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
+from outvote.network.link import PATIENCE, Link
 from outvote.network.logs import event
-from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch
+from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task
 
 TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
 CATCH_UP_EVERY = 30.0
-"""Seconds after which an edge asks again what it may have missed; also its sign of life."""
+"""Seconds within which an edge asks again what it may have missed, where no server tells otherwise; also its sign of
+life. Pauses are drawn from the last quarter of them: edges that came at once shall not ask at once for ever."""
+LONGEST_PAUSE = 3600.0
+"""The same, at most: what a server tells beyond it is not believed."""
 CATCH_UP_AGAIN = 2.0
 """The same once it has connected: what was stored just before it listened a server may read just after it answered."""
 NO_TICKET = MOST - 1
@@ -73,6 +77,10 @@ class Edge:
         self.save_seconds = 0.0
         self._answered = True
         """Whether one did when it was last asked."""
+        self._unanswered = 0
+        """Questions one after the other that were let lie: whoever should answer has too much to do."""
+        self._ask_again = CATCH_UP_EVERY
+        """Seconds after which it shall be asked again, as a server told."""
         self._left = (0, 0)
         """Rewards that did not count, late and dropped, of tasks that are gone."""
         self._clock = clock
@@ -82,9 +90,11 @@ class Edge:
         """Tasks of others, so that they are not asked for again."""
         self._conflicts: dict[tuple[str, str], float] = {}
         """Since when a task of this edge and one of the fleet have the same name."""
+        self._hosted: dict[str, HostedTask] = {}
+        """The tasks by id."""
         self._running: list[asyncio.Task[None]] = []
         for task_id, record in store.tasks().items():
-            self._host(task_id, Task.from_json(json.loads(record)))
+            self._host(task_id, read_task(record.encode()))
 
     # ---- what an application does
 
@@ -149,10 +159,12 @@ class Edge:
         where = parse(subject)
         if not isinstance(where, DownSubject):
             return
-        hosted = self._by_id(where.task_id)
+        hosted = self._hosted.get(where.task_id)
         if where.kind == "task":
-            if hosted is None:
-                self._join(where.task_id, json.loads(payload))
+            if names_others(payload, self.name):
+                self._not_ours.add(where.task_id)
+            elif hosted is None:
+                self._join(where.task_id, read_task(payload).to_json())
         elif hosted is None:
             if where.task_id not in self._not_ours:
                 self.missed.set()
@@ -163,7 +175,7 @@ class Edge:
         elif where.kind == "kill":
             self._switch(hosted, read_switch(payload), (where.number or 0) + 1)
         elif where.kind != "elim":
-            return  # what operators expect is for them
+            return  # what operators expect, and whom they discount, is for servers
         elif where.number == hosted.eliminations:
             self._eliminate(hosted, payload)
             self._note_windows(hosted)
@@ -174,22 +186,17 @@ class Edge:
         """All that the fleet knows and this edge did not, at once."""
         for task_id in answer["deleted"]:  # one that is only missing is news to a server that lags behind
             self._not_ours.discard(task_id)
-            hosted = self._by_id(task_id)
+            hosted = self._hosted.get(task_id)
             if hosted is not None:
                 self._leave(hosted)
+        self._not_ours.update(read_others(answer))
         for task_id, known in answer["tasks"].items():
-            hosted = self._by_id(task_id)
-            if hosted is None and "record" in known:
-                hosted = self._join(task_id, known["record"])
-            if hosted is None:
-                continue
-            for payload in known.get("eliminations", ()):
-                self._eliminate(hosted, bytes.fromhex(payload))
-            self._note_windows(hosted)
-            if known["stopped"]:
-                self._stop(hosted)
-            self._switch(hosted, known.get("killed", False), known.get("switches", 0))
-            self._compare(hosted, known["highest"], known["count"])
+            try:
+                self._learn(task_id, read_told(task_id, known))
+            except StoreFailed:
+                raise
+            except OutvoteError as error:  # of a later version, perhaps: the other tasks are understood all the same
+                event(_log, logging.ERROR, "answer_not_understood", id=str(task_id)[:80], error=str(error))
 
     # ---- timer ticks
 
@@ -211,7 +218,7 @@ class Edge:
             self.saves += 1
             self.save_seconds += self._clock() - began
             for task in changed:
-                task.unsent.update(each.sequence for each in task.new)
+                task.note_kept([each.sequence for each in task.new])
                 task.new = []
                 task.dirty = False
 
@@ -234,30 +241,39 @@ class Edge:
     async def catch_up(self) -> bool:
         """Ask what was missed; False if nobody answered."""
         assert self.link is not None
+        before: dict[str, Any] | None = None
         while True:
             self.missed.clear()
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
-            asked = {"incarnation": self.store.incarnation, "tasks": known | dict.fromkeys(self._not_ours, ALL)}
+            there = known | dict.fromkeys(self._not_ours, ALL)
+            asked = {"incarnation": self.store.incarnation, "tasks": there, "brief": True}
             answer = await self.link.ask(self.name, asked)
             self._note_answer(answer is not None)
             if answer is None:
                 return False
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
                 continue  # something was heard while the answer was under way: it would be applied twice
+            self._ask_again = told_pause(answer)
             try:
                 self.caught_up(answer)
-                if not answer["more"]:
+                if (
+                    not answer["more"] or asked == before
+                ):  # who has more to say, and says nothing new, is not asked again
                     self.last_catch_up = self._wall_clock()
                     return True
+                before = asked
             except StoreFailed:
                 raise  # the disk's fault, not the answer's: the edge ends, and says why
             except (OutvoteError, ValueError, LookupError, TypeError, AttributeError) as error:
                 event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
                 return True  # the same question would have the same answer: at the next turn of the clock
 
-    async def start(self, url: str) -> None:
+    async def start(self, url: str, *, access: Access | None = None) -> None:
         """Serve at once, and connect in the background."""
-        self._running = [asyncio.create_task(self._keep_going()), asyncio.create_task(self._stay_connected(url))]
+        self._running = [
+            asyncio.create_task(self._keep_going()),
+            asyncio.create_task(self._stay_connected(url, access)),
+        ]
 
     async def watch(self) -> None:
         """Until something that must go on fails, a full disk for one: raises what it was."""
@@ -276,8 +292,8 @@ class Edge:
         if self.link is not None:
             await self.link.close()
 
-    async def connect(self, url: str) -> None:
-        self.link = await Link.connect(url, name=self.name)
+    async def connect(self, url: str, access: Access | None = None) -> None:
+        self.link = await Link.connect(url, name=self.name, access=access)
         await self.link.listen(self._hear)
 
     # ---- how it works
@@ -287,21 +303,39 @@ class Edge:
             await asyncio.sleep(TICK * (0.5 + random.random()))
             self.keep()
 
-    async def _stay_connected(self, url: str) -> None:
-        await self.connect(url)
+    async def _stay_connected(self, url: str, access: Access | None) -> None:
+        await self.connect(url, access)
         assert self.link is not None
         loop = asyncio.get_running_loop()
-        due, connected_anew = 0.0, True
+        due, connected_anew, soon = 0.0, True, False
         while True:
-            connected_anew = connected_anew or self.link.reconnected.is_set()
-            if self.missed.is_set() or self.link.reconnected.is_set() or loop.time() >= due:
+            if self.link.reconnected.is_set():
+                connected_anew, self._unanswered = True, 0
+            if not (soon or self._unanswered) and (self.missed.is_set() or self.link.reconnected.is_set()):
+                soon, due = True, min(due, loop.time() + self._spread * random.random())
+            if loop.time() >= due:
                 self.link.reconnected.clear()
+                asked = loop.time()
                 answered = await self.catch_up()
-                due = loop.time() + (TICK if not answered else CATCH_UP_AGAIN if connected_anew else CATCH_UP_EVERY)
+                self._unanswered = self._unanswered + 1 if not answered and loop.time() - asked >= PATIENCE else 0
+                due, soon = loop.time() + self._pause(answered, connected_anew), False
                 connected_anew = connected_anew and not answered
             await self.send()
             _ = self.link.wire_bytes  # looked at while the connection is there: it goes with it
             await asyncio.sleep(TICK * (0.5 + random.random()))
+
+    @property
+    def _spread(self) -> float:
+        """Seconds over which the edges of a large fleet ask that have all missed something, or are all back."""
+        return self._ask_again - CATCH_UP_EVERY if self._ask_again > CATCH_UP_EVERY else 0.0
+
+    def _pause(self, answered: bool, connected_anew: bool) -> float:
+        """Seconds until the next question. Where nobody listens one is asked at every tick, which costs nothing; where
+        questions are let lie, more and more seldom: asked again at once they would never be answered."""
+        if not answered:
+            longest = min(TICK * 2.0 ** min(self._unanswered, 20), CATCH_UP_EVERY)
+            return longest * (0.5 + 0.5 * random.random()) if self._unanswered else TICK
+        return CATCH_UP_AGAIN if connected_anew else self._ask_again * (1.0 - 0.25 * random.random())
 
     def _hear(self, subject: str, payload: bytes) -> None:
         try:
@@ -309,14 +343,26 @@ class Edge:
         except OutvoteError:
             self.missed.set()
 
+    def _learn(self, task_id: str, told: Told) -> None:
+        """What the fleet knows of one task."""
+        hosted = self._hosted.get(task_id)
+        if hosted is None and told.record is not None:
+            hosted = self._join(task_id, told.record)
+        if hosted is None:
+            return
+        for payload in told.payloads:
+            self._eliminate(hosted, payload)
+        self._note_windows(hosted)
+        if told.stopped:
+            self._stop(hosted)
+        self._switch(hosted, told.killed, told.switches)
+        self._compare(hosted, told.highest, told.count)
+
     def _find(self, name: str) -> HostedTask:
         task = self.tasks.get(name)
         if task is None:
             raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
         return task
-
-    def _by_id(self, task_id: str) -> HostedTask | None:
-        return next((task for task in self.tasks.values() if task.task_id == task_id), None)
 
     def _join(self, task_id: str, record: dict[str, Any]) -> HostedTask | None:
         """Host a task; None if it is not for this edge, or its name is not free here yet."""
@@ -365,17 +411,10 @@ class Edge:
         if saved is None:
             hosted = HostedTask(task_id, task, protocols.player(task, self.name, rng=self._rng))
         else:
-            state = json.loads(saved)
-            player = protocols.restore(task, state["player"], rng=self._rng)
-            if not hasattr(player, "decide"):
-                raise InvalidTask(f"the saved state of {task_id} is that of a server")
-            hosted = HostedTask(task_id, task, player)  # type: ignore[arg-type]  # it decides, so it is a player
-            hosted.eliminations, hosted.announced = state["eliminations"], tuple(state["announced"])
-            hosted.stopped = state["stopped"]
-            hosted.killed, hosted.switches = state.get("killed", False), state.get("switches", 0)
+            hosted = restored(task_id, task, saved, self._rng)
             self._note_windows(hosted)
-        hosted.unsent = {sequence for sequence, _ in self.store.messages(task_id)}
-        self.tasks[task.name] = hosted
+        hosted.note_kept([sequence for sequence, _ in self.store.messages(task_id)])
+        self.tasks[task.name] = self._hosted[task_id] = hosted
         return hosted
 
     def _compare(self, hosted: HostedTask, highest: int, count: int) -> None:
@@ -384,6 +423,9 @@ class Edge:
         If they are as many as are kept up to there, they are the same ones. If they are fewer than were stored, some
         were lost with an engine: all are sent again, since to send again does no harm.
         """
+        if highest == hosted.highest and count >= hosted.kept:  # all are there, as is most often so: no need to look
+            hosted.unsent.clear()
+            return
         kept = {sequence for sequence, _ in self.store.messages(hosted.task_id)}
         before = {sequence for sequence in kept if sequence <= highest}
         if count >= len(before):
@@ -398,7 +440,7 @@ class Edge:
         self.store.drop_task(hosted.task_id)
         late, dropped = self._left
         self._left = late + hosted.counts.late_rewards, dropped + hosted.counts.dropped_rewards
-        del self.tasks[hosted.task.name]
+        del self.tasks[hosted.task.name], self._hosted[hosted.task_id]
         event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
 
     def _note_windows(self, task: HostedTask) -> None:
@@ -418,3 +460,10 @@ class Edge:
                 "switches": task.switches,
             }
         )
+
+
+def told_pause(answer: Mapping[str, Any]) -> float:
+    """Seconds after which a server wants to be asked again; what is none is as if it had said nothing."""
+    told = answer.get("ask_again")
+    known = isinstance(told, int | float) and CATCH_UP_EVERY <= told <= LONGEST_PAUSE
+    return float(cast("float", told)) if known else CATCH_UP_EVERY

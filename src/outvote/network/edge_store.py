@@ -8,6 +8,8 @@ numbers again for other content. So each file has an incarnation of its own: a c
 recognised and starts afresh under a new one. Two things tell: the file's identity on its disk, and a note in the lock
 file of the incarnation and of how many durable writes there were. What neither tells is the image of a whole disk.
 
+A sum over all rows is kept with them. A file in which something is not as it was written is refused.
+
 A store is used from the thread that made it; sqlite3 refuses any other.
 """
 
@@ -26,6 +28,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from outvote.core.errors import OutvoteError
+from outvote.network.store_digest import Digest, Row
 
 SCHEMA: Final[Mapping[str, str]] = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -37,9 +40,12 @@ SCHEMA: Final[Mapping[str, str]] = {
     ),
 }
 """All that an edge stores, by table: no event, no time of one, nobody's name. A file with anything else is refused."""
-META_KEYS: Final = ("incarnation", "file", "saves")
-"""All that `meta` holds: the incarnation, the identity of its file, and the number of durable writes."""
-SCHEMA_VERSION: Final = 1
+META_KEYS: Final = ("incarnation", "file", "saves", "digest")
+"""All that `meta` holds: the incarnation, the identity of its file, the number of durable writes, and the sum over all
+other rows."""
+SCHEMA_VERSION: Final = 2
+READABLE: Final = (1, 2)
+"""Versions that are read: the first had no sum, and gets one."""
 APPLICATION_ID: Final = int.from_bytes(b"OutV", "big")
 WAL_PAGES: Final = 64
 """So many pages of the write-ahead log, and it is taken into the file and written from its start again. It holds the
@@ -132,12 +138,15 @@ class EdgeStore:
     def put_task(self, task_id: str, record: str) -> None:
         """A new task, or a new record of one; on the disk when this returns."""
         with self._transaction(durable=True):
-            self._connection.execute("INSERT OR REPLACE INTO tasks VALUES (?, ?)", (task_id, record))
+            self._put("tasks", task_id, record)
 
     def drop_task(self, task_id: str) -> None:
         """Forgets a task with its snapshot and messages; one that is not there changes nothing."""
         with self._transaction(durable=True):
+            for sequence, payload in self.messages(task_id):
+                self._digest.remove("messages", (task_id, sequence, payload))
             for table in ("tasks", "snapshots", "messages"):
+                self._digest.take_out(table, task_id)
                 self._connection.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
 
     # ---- snapshots and messages
@@ -159,7 +168,7 @@ class EdgeStore:
             for task_id, snapshot, messages in saves:
                 for sequence, payload in messages:
                     self._put_message(task_id, sequence, payload)
-                self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?)", (task_id, snapshot))
+                self._put("snapshots", task_id, snapshot)
 
     def snapshot(self, task_id: str) -> str | None:
         """The last one saved, if any."""
@@ -196,6 +205,10 @@ class EdgeStore:
 
         note = self._lock.read()
         meta = dict(self._rows("SELECT key, value FROM meta"))
+        self._digest = self._sum()
+        [(version,)] = execute("PRAGMA user_version")
+        if version == SCHEMA_VERSION and meta and meta.get("digest") != str(self._digest):
+            raise StoreUnusable(f"the store {self.path} is damaged (a row is not as it was written): {_START_AFRESH}")
         self._saves = int(meta.get("saves", "0"))
         self.incarnation = meta.get("incarnation", "")
         set_back = note is not None and (note.incarnation != self.incarnation or note.saves > self._saves)
@@ -205,7 +218,12 @@ class EdgeStore:
             with self._transaction(durable=True):
                 execute("DELETE FROM snapshots")
                 execute("DELETE FROM messages")
+                self._digest = self._sum()
                 self._put_meta(incarnation=self.incarnation, file=identity)
+                execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif version != SCHEMA_VERSION:
+            with self._transaction(durable=True):
+                execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         else:
             execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out now
             execute("ROLLBACK")
@@ -220,6 +238,13 @@ class EdgeStore:
         for statement in SCHEMA.values():
             execute(statement)
         execute("COMMIT")
+
+    def _sum(self) -> Digest:
+        """Over all that is there."""
+        rows: list[tuple[str, Row]] = []
+        for table in SCHEMA:
+            rows += [(table, row) for row in self._rows(f"SELECT * FROM {table}")]
+        return Digest((table, row) for table, row in rows if (table, row[0]) != ("meta", "digest"))
 
     def _tables(self) -> dict[str, str]:
         return dict(self._connection.execute("SELECT name, sql FROM sqlite_master"))
@@ -245,6 +270,7 @@ class EdgeStore:
             yield
             if durable:
                 self._put_meta(saves=str(saves))
+            execute("INSERT OR REPLACE INTO meta VALUES ('digest', ?)", (str(self._digest),))
             execute("COMMIT")
         except BaseException as error:
             self._roll_back()
@@ -256,15 +282,17 @@ class EdgeStore:
             self._write_note()
 
     def _roll_back(self) -> None:
-        with contextlib.suppress(sqlite3.DatabaseError):  # the error that led here is the one to tell
+        with contextlib.suppress(sqlite3.DatabaseError, StoreFailed):  # the error that led here is the one to tell
             if self._connection.in_transaction:  # some failures have ended it already
                 self._connection.execute("ROLLBACK")
+            self._digest = self._sum()
 
     def _put_message(self, task_id: str, sequence: int, payload: bytes) -> None:
         added = self._connection.execute(
             "INSERT INTO messages VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (task_id, sequence, payload)
         ).rowcount
         if added:
+            self._digest.add("messages", (task_id, sequence, payload))
             return
         stored = self.messages(task_id, sequence - 1)[0][1]
         if stored != payload:
@@ -273,8 +301,13 @@ class EdgeStore:
                 "a message is never changed; restore the player from the snapshot before it goes on"
             )
 
+    def _put(self, table: str, key: str, value: str) -> None:
+        self._digest.put(table, (key, value))
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, value))
+
     def _put_meta(self, **values: str) -> None:
-        self._connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+        for key, value in values.items():
+            self._put("meta", key, value)
 
     def _write_note(self) -> None:
         """After the commit, so that a store in order is never behind its note; the note may be behind."""
@@ -354,9 +387,9 @@ def _check_header(path: Path) -> None:
     magic, version, application = _HEADER.unpack(head.ljust(_HEADER.size, b"\0"))
     if magic != b"SQLite format 3\0" or application != APPLICATION_ID:
         raise StoreUnusable(f"{path} is a file, but not the store of an edge: give another path, or move it away")
-    if version != SCHEMA_VERSION:
+    if version not in READABLE:
         raise StoreUnusable(
-            f"the store {path} has schema version {version}, allowed is {SCHEMA_VERSION}: "
+            f"the store {path} has schema version {version}, allowed is {' or '.join(map(str, READABLE))}: "
             f"run the version of Outvote that made it, or {_START_AFRESH}"
         )
 

@@ -21,7 +21,16 @@ from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.network.expectation import Expectation, read_expectation
 from outvote.network.kept import Kept
-from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_discount, read_switch, read_task
+from outvote.network.records import (
+    Coder,
+    DownSubject,
+    UpSubject,
+    parse,
+    read_discount,
+    read_foreign_name,
+    read_switch,
+    read_task,
+)
 
 LARGEST_ANSWER = 256 * 1024
 """Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
@@ -53,6 +62,8 @@ class FoldedTask:
         self.task_id = task_id
         self.task = task
         self.coder = Coder(task)
+        self.players = frozenset(task.player_names)
+        """By name, where they are named."""
         self.server = protocols.server(task)
         self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
         """The arms that remain according to the log."""
@@ -234,6 +245,9 @@ class Fold:
     """Tasks of which this server may know more than the log."""
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
+    foreign: dict[str, str] = field(default_factory=dict)
+    """Names by id of tasks whose rules this version does not know. It does not judge them, but their names are taken:
+    else it would have a second task of that name, which newer servers do not have."""
 
     def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> FoldedTask | None:
         """Read one record; returns the task that it touched. When it was stored changes nothing here."""
@@ -253,13 +267,22 @@ class Fold:
         if isinstance(where, DownSubject) and where.kind == "task":
             if task is not None or where.task_id in self.deleted:
                 return None
-            created = FoldedTask(where.task_id, read_task(payload))
-            if self.named(created.task.name) is not None:  # two servers were asked at once: the first stored has it
+            try:
+                created = FoldedTask(where.task_id, read_task(payload))
+            except OutvoteError:
+                name = read_foreign_name(payload)
+                if name is not None and not self.is_taken(name):
+                    self.foreign[where.task_id] = name
+                raise
+            if self.is_taken(created.task.name):  # two servers were asked at once: the first stored has it
                 self.deleted.add(where.task_id)
                 return None
             self.tasks[where.task_id] = created
             return created
         if task is None:
+            if where.task_id in self.foreign and isinstance(where, DownSubject) and where.kind == "delete":
+                del self.foreign[where.task_id]
+                self.deleted.add(where.task_id)
             return None
         if isinstance(where, UpSubject):
             task.receive(where, payload)
@@ -291,6 +314,10 @@ class Fold:
         """The task that has this name now."""
         return next((task for task in self.tasks.values() if task.task.name == name), None)
 
+    def is_taken(self, name: str) -> bool:
+        """Whether a task has this name now, also one that this version cannot judge."""
+        return self.named(name) is not None or name in self.foreign.values()
+
     def proposals(self) -> Iterator[Proposal]:
         """Everything that ought to be in the log and is not."""
         for task_id in sorted(self.pending):
@@ -298,15 +325,24 @@ class Fold:
             if proposal is not None:
                 yield proposal
 
-    def catch_up(self, edge: str, incarnation: str, known: Mapping[str, int]) -> dict[str, Any]:
+    def catch_up(self, edge: str, incarnation: str, known: Mapping[str, int], *, brief: bool = False) -> dict[str, Any]:
         """What an edge must know that hosts the tasks `known`, with so many eliminations each.
 
         Tasks that are new to it, eliminations that it lacks, what was stopped and deleted, and what the log holds of
-        its own messages. An answer has a size: `more` says that it should be asked for again.
+        its own messages. An answer has a size: `more` says that it should be asked for again. In `brief`, tasks that
+        are not for this edge are only named under `others`, once: their records are most of what there is.
         """
         tasks: dict[str, Any] = {}
-        size = 0
+        others: list[str] = []
+        left_out = size = 0
         for task_id, task in self.tasks.items():
+            if brief and task.players and edge not in task.players:
+                if task_id in known:
+                    left_out += 1
+                elif size <= LARGEST_ANSWER:
+                    size += len(task_id) + 4
+                    others.append(task_id)
+                continue
             missing = [payload.hex() for payload in task.payloads[known.get(task_id, 0) :]]
             key = (edge, incarnation)
             told: dict[str, Any] = {
@@ -329,5 +365,5 @@ class Fold:
             "read": self.read,
             "tasks": tasks,
             "deleted": [task_id for task_id in known if task_id in self.deleted],
-            "more": len(tasks) < len(self.tasks),
-        }
+            "more": len(tasks) + len(others) + left_out < len(self.tasks),
+        } | ({"others": others} if others else {})

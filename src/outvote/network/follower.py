@@ -4,6 +4,9 @@ nats-py's ordered consumer does the reading. After the engine was killed it can 
 it is made anew at every reconnection, at a gap, and whenever the log grows and nothing of it comes.
 
 An engine whose disk was full goes on giving records and takes no more, until it is started again: that is watched too.
+
+A node of a cluster that lost its disk may for a moment tell of an empty log, while it copies it from the others. So a
+cluster is believed that its log was replaced only if it says so for some time.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ ALREADY_THERE: Final = 10077
 """The engine's code for a second message on a subject. It means success: subjects are unique per incarnation."""
 NOT_THERE: Final = 10071
 """Its code for a subject that holds another record than was said, or none."""
+CERTAIN: Final = 15.0
+"""Seconds after which a cluster is believed that its log ends before what was read of it."""
 _PAUSE: Final = 0.1
 
 
@@ -53,7 +58,10 @@ class LogReplaced(OutvoteError):
 class Follower:
     """One reader of the log."""
 
-    def __init__(self, stream: JetStreamContext, name: str, read: Read) -> None:
+    def __init__(
+        self, stream: JetStreamContext, name: str, read: Read, *, doubt: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`doubt` is called when the engine does not answer: is the connection alive?"""
         self.read = 0
         """The sequence of the last record that was read."""
         self.end = 0
@@ -63,6 +71,7 @@ class Follower:
         self._stream = stream
         self._name = name
         self._give = read
+        self._doubt = doubt
         self._there: tuple[str, int] | None = None
         """A record that is in the log, and its sequence."""
         self._again = asyncio.Event()
@@ -70,6 +79,8 @@ class Follower:
         """Set at the end of the log."""
         self._subscription: JetStreamContext.PushSubscription | None = None
         self._life = 0
+        self._short_since: float | None = None
+        """Since when the log is said to end before what was read."""
         self._watching: asyncio.Task[None] | None = None
 
     @property
@@ -78,9 +89,11 @@ class Follower:
         return self.read >= self.end and not self._again.is_set()
 
     async def start(self, start: int = 1) -> None:
-        """Read from a sequence on, in the background."""
+        """Read from a sequence on, in the background; if the engine does not answer now, once it does."""
         self.read = start - 1
-        await self._begin()
+        self._again.set()
+        with suppress(TimeoutError, NatsError, OSError):
+            await self._begin()
         self._watching = asyncio.create_task(self._watch())
 
     async def wait_current(self) -> None:
@@ -150,10 +163,18 @@ class Follower:
 
     async def _look(self) -> None:
         read = self.read  # while the answer is on its way, more may be read than it tells of
-        self.end = (await self._stream.stream_info(self._name)).state.last_seq
-        if self.end < read:
+        found = await self._stream.stream_info(self._name)
+        end = found.state.last_seq
+        if end >= read:
+            self.end, self._short_since = end, None
+            return
+        now = asyncio.get_running_loop().time()
+        if self._short_since is None:
+            self._short_since = now
+        alone = found.cluster is None or not found.cluster.name
+        if alone or now - self._short_since >= CERTAIN:
             raise LogReplaced(
-                f"{read} records were read of the log {self._name}, which now ends at {self.end}: it was "
+                f"{read} records were read of the log {self._name}, which now ends at {end}: it was "
                 "replaced. Start the server again to read the new one, or restore the old one first"
             )
 
@@ -189,4 +210,6 @@ class Follower:
                 self.stores = True
             except (TimeoutError, NatsError, OSError):  # not connected now: there will be a reconnection
                 self.stores = False
+                if self._doubt is not None:
+                    await self._doubt()
                 await asyncio.sleep(_PAUSE)

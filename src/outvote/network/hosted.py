@@ -6,6 +6,7 @@ No clock, no disk. What comes from a server or from a disk is checked here befor
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import msgspec
@@ -132,6 +133,27 @@ def read_told(task_id: str, known: object) -> Told:
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise MalformedMessage(f"what is told of task {task_id!r} is not understood: {error}") from None
     return told
+
+
+def read_others(answer: Mapping[str, Any]) -> list[str]:
+    """The tasks that are not for this edge, as a server names them; one of an earlier version does not."""
+    others = answer.get("others", [])
+    if not isinstance(others, list) or not all(isinstance(each, str) for each in others):
+        raise MalformedMessage(f"the tasks of others must be a list of ids, got {str(others)[:80]!r}")
+    for task_id in others:
+        parse(str(DownSubject(task_id, "task")))
+    return others
+
+
+def names_others(record: bytes, edge: str) -> bool:
+    """Whether a task's record names its players, and not this edge: then the rest of it need not be understood."""
+    if b'"player_names": []' in record:  # as most are
+        return False
+    try:
+        names = json.loads(record).get("player_names")
+    except (ValueError, AttributeError, RecursionError):
+        return False
+    return isinstance(names, list) and bool(names) and edge not in names
 
 
 # ---- what a store keeps of a task

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
-from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig
+from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig, StreamInfo
 from nats.js.errors import APIError, NotFoundError
 
 from outvote.network.access import Access
@@ -114,7 +114,7 @@ class Link:
     async def close(self) -> None:
         for follower in self._followers:
             await follower.stop()
-        with suppress(OSError):  # a connection that is lost already cannot be closed in order
+        with suppress(OSError, RuntimeError):  # a lost connection cannot be closed in order; uvloop says it its own way
             await self._client.end()
 
     async def ensure_stream(self, *, deadline: float = 30.0) -> None:
@@ -124,17 +124,15 @@ class Link:
         until = asyncio.get_running_loop().time() + deadline
         while True:
             try:
-                there = await self._stream.stream_info(STREAM)
+                there = await self._find_stream(wanted)
                 break
-            except NotFoundError:
-                try:
-                    await self._stream.add_stream(wanted)
-                    return
-                except APIError as error:  # a cluster without a leader yet, or another server was first
-                    if error.err_code == _NO_CLUSTER:
-                        wanted = stream_config(1)
-                    elif asyncio.get_running_loop().time() > until:
-                        raise LinkError(f"the stream {STREAM} cannot be created: {error.description}") from None
+            except APIError as error:  # a cluster without a leader, or with a node away; or another server was first
+                if error.err_code == _NO_CLUSTER:
+                    wanted = stream_config(1)
+                elif asyncio.get_running_loop().time() > until:
+                    raise LinkError(
+                        f"the stream {STREAM} cannot be created: {error.description}; do all nodes of the engine run?"
+                    ) from None
             except (TimeoutError, NatsError) as error:
                 if asyncio.get_running_loop().time() > until:
                     raise LinkError(f"JetStream does not answer: {error}; is it enabled?") from None
@@ -151,6 +149,13 @@ class Link:
         if differing:
             raise LinkError(f"the stream {STREAM} is not ours to use: {'; '.join(differing)}. Use another engine")
 
+    async def _find_stream(self, wanted: StreamConfig) -> StreamInfo:
+        """The one that is there, or a new one."""
+        try:
+            return await self._stream.stream_info(STREAM)
+        except NotFoundError:
+            return await self._stream.add_stream(wanted)
+
     async def store(self, subject: str, payload: bytes) -> bool:
         """Store a record once; returns whether it is new. Tries until the engine has answered."""
         pause = 0.02
@@ -161,8 +166,8 @@ class Link:
             except APIError as error:
                 if error.err_code == ALREADY_THERE:
                     return False
-            except (TimeoutError, NatsError):
-                pass  # not connected now, or no answer: it may or may not be stored, so again
+            except (TimeoutError, NatsError):  # not connected now, or no answer: it may or may not be stored, so again
+                await self._client.check()
             await asyncio.sleep(pause * random.random())
             pause = min(2 * pause, 2.0)
 
@@ -179,7 +184,7 @@ class Link:
 
     async def follow(self, read: Read, *, start: int = 1) -> Follower:
         """Give every record of the log to `read`, in order, from a sequence on; goes on in the background."""
-        follower = Follower(self._stream, STREAM, read)
+        follower = Follower(self._stream, STREAM, read, doubt=self._client.check)
         await follower.start(start)
         self._followers.append(follower)
         return follower
@@ -199,7 +204,7 @@ class Link:
                 self._client.note_false_news()
 
         await self._client.subscribe(f"{LIVE}.>", cb=take)
-        await self._client.flush()
+        await self._client.settle()
 
     async def overhear(self, heard: Callable[[str], None]) -> None:
         """Who catches up, whichever server answers: the signs of life of all edges."""
@@ -208,7 +213,7 @@ class Link:
             heard(message.subject.rpartition(".")[2])
 
         await self._client.subscribe(f"{SYNC}.*", cb=take)
-        await self._client.flush()
+        await self._client.settle()
 
     async def ask(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:
         """Catch up: ask any server; None if none answers in time."""
@@ -236,4 +241,4 @@ class Link:
                 await message.respond(json.dumps(answer).encode())
 
         await self._client.subscribe(f"{SYNC}.*", queue="servers", cb=take)
-        await self._client.flush()
+        await self._client.settle()

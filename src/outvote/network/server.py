@@ -87,6 +87,8 @@ class SyncServer:
             raise NameTaken(
                 f"a task named {task.name!r} exists already ({there.task_id}): {differences(there.task, task)}"
             )
+        if self.fold.is_taken(task.name):
+            raise NameTaken(f"a task named {task.name!r} exists already, of rules that this version does not know")
 
     async def create(self, task: Task) -> str:
         """A new task under its name; a name is free again once the task that had it was deleted."""
@@ -187,7 +189,8 @@ class SyncServer:
             return None
         known = question.get("tasks")
         counts = known if isinstance(known, dict) and all(type(each) is int for each in known.values()) else {}
-        answer = self.fold.catch_up(edge, str(question.get("incarnation", "")), counts)
+        brief = question.get("brief") is True
+        answer = self.fold.catch_up(edge, str(question.get("incarnation", "")), counts, brief=brief)
         ask_again = self.answers()
         return answer if ask_again is None else answer | {"ask_again": ask_again}
 

@@ -11,7 +11,7 @@ from outvote.core.task import NAME
 from outvote.network.edge import CATCH_UP_EVERY
 
 SILENT_AFTER: Final = 2.5 * CATCH_UP_EVERY
-"""Seconds without a sign of life: one may be lost on the way, not two."""
+"""Seconds without a sign of life: one may be lost on the way, not two. More where edges are told to ask more seldom."""
 MOST_EDGES: Final = 100_000
 """Names that are remembered: what is on the network could make up any number."""
 
@@ -23,6 +23,7 @@ class Signs:
 
     def __init__(self, started: float) -> None:
         self.started = started
+        self.silent_after = SILENT_AFTER
         self.last: dict[str, float] = {}
 
     def hear(self, edge: str, now: float) -> bool:
@@ -31,14 +32,14 @@ class Signs:
             return False
         before = self.last.get(edge)
         self.last[edge] = now
-        return before is None or now - before > SILENT_AFTER
+        return before is None or now - before > self.silent_after
 
     def state(self, edge: str, *, seen: bool, now: float) -> EdgeState:
         """`alive`; `awaited` while this server has not listened long enough to tell; `silent`, if it was `seen` before,
         here or in the log; `missing`, if a task names it and it never was."""
         last = self.last.get(edge)
-        if last is not None and now - last <= SILENT_AFTER:
+        if last is not None and now - last <= self.silent_after:
             return "alive"
-        if last is None and now - self.started <= SILENT_AFTER:
+        if last is None and now - self.started <= self.silent_after:
             return "awaited"
         return "silent" if seen or last is not None else "missing"

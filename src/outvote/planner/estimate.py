@@ -14,7 +14,9 @@ from typing import Any
 from outvote.core.task import Task
 from outvote.planner.question import Question
 from outvote.simulation import simulate
+from outvote.simulation.compiled import run_with_votes
 from outvote.simulation.results import Result
+from outvote.simulation.settings import read_settings
 from outvote.theory import draws_within, identification_bound, pulls_per_player
 
 TRIALS = 200
@@ -23,6 +25,10 @@ TALLY_TRIALS = 2_000
 FEWEST_TRIALS = 20
 WORK = 1e7
 """Draws of Tally that are simulated for one estimate: some seconds."""
+GUARDED_WORK = 1e5
+"""The same where liars are tolerated: step by step, and each round costs more."""
+LEAST_MEAN = 0.1
+"""Of the best arm's: there, means are spread no further for a shorter simulation."""
 LEFT_OVER = 0.02
 """Share of trials, but at least one, that need not have ended: a fleet of equal sites may be held back, by chance."""
 LONGEST = 16
@@ -50,6 +56,8 @@ class Estimate:
 
 def of_votes(question: Question, task: Task) -> Estimate | None:
     """None if it never ends: too few players are ever active."""
+    if task.tolerate:
+        return _of_guarded_votes(question, task)
     shares = sorted(question.activity.shares().tolist(), reverse=True)
     needed = [
         (pulls_per_player(schedule), shares[: math.ceil(active)])
@@ -72,27 +80,53 @@ def of_votes(question: Question, task: Task) -> Estimate | None:
     return _estimate(result, f"simulated, {result.trials} trials")
 
 
+def _of_guarded_votes(question: Question, task: Task) -> Estimate | None:
+    """As if every arm fell with the most votes that it can wait for: f more than the raised quorum. A bound."""
+    shares = sorted(question.activity.shares().tolist(), reverse=True)
+    most = [quorum + task.tolerate for quorum in task.quorums]
+    needed = [
+        draws_within(pulls_per_player(schedule), shares[: max(votes, math.ceil(active))], 1e-9)
+        for schedule, votes, active in zip(task.schedules(), most, task.instances, strict=True)
+        if votes <= len(shares)
+    ]
+    horizon = min(needed, default=math.inf)
+    if not horizon < NEVER:
+        return None
+    trials = min(max(50_000 // question.players, FEWEST_TRIALS), TRIALS)
+    options: dict[str, Any] = {"quorum": task.quorum}
+    options |= {"active_players": task.instances[0]} if task.protocol == "dme" else {"instances": len(task.instances)}
+    settings = read_settings(**_chosen(question, task, horizon=4 * horizon, trials=trials), **options, engine="jump")
+    result = run_with_votes(settings, most)
+    votes = f"{most[0]} votes" if task.protocol == "dme" else f"{task.tolerate} votes more than must be"
+    how = f"simulated with {votes} against an arm, the most that it waits for: a bound"
+    return _estimate(result, f"{how}, {trials} trials")
+
+
 def of_tally(question: Question, task: Task) -> Estimate:
     bound = identification_bound(question.means, question.delta)
-    noise = _price_of_noise(task)
+    noise = _price_of_noise(task) * _price_of_tolerance(task)
+    work = GUARDED_WORK if task.tolerate else WORK
     expected = TALLY_OVER_BOUND * bound * noise + len(task.arms) * task.players * task.tally_sizes[0]
-    if expected * FEWEST_TRIALS <= WORK:
+    if expected * FEWEST_TRIALS <= work:
         return _tally(question, task, question.means, expected)
     # Too long to simulate: the same world with a larger difference, scaled by what nobody can do without.
     best = max(question.means)
+    least = LEAST_MEAN * best if task.tolerate else 0.0
     wider = question.difference
     while True:
         wider *= 1.25
         means = tuple(
-            mean if mean == best else max(best - (best - mean) * wider / question.difference, 0.0)
+            mean if mean == best else max(best - (best - mean) * wider / question.difference, least)
             for mean in question.means
         )
         easier = identification_bound(means, question.delta)
         smaller = TALLY_OVER_BOUND * easier * noise + len(task.arms) * task.players * task.tally_sizes[0]
-        if smaller * FEWEST_TRIALS <= WORK or wider >= best:
+        if smaller * FEWEST_TRIALS <= work or wider >= best - least:
             break
     found = _tally(question, task, means, smaller)
     factor = bound / easier
+    # A round is of one site: the first wave, in which each fills all arms once, is long, and is scaled with the rest.
+    rather = ", the first wave too: rather too many" if task.tolerate else ""
     return Estimate(
         draws=found.draws * factor,
         low=found.low * factor,
@@ -101,17 +135,18 @@ def of_tally(question: Question, task: Task) -> Estimate:
         bits_down=found.bits_down,
         wrong=found.wrong,
         trials=found.trials,
-        how=f"{found.how} at a difference of {wider:.3g}, scaled by the information-theoretic bound",
+        how=f"{found.how} at a difference of {wider:.3g}, scaled by the information-theoretic bound{rather}",
     )
 
 
 def _tally(question: Question, task: Task, means: tuple[float, ...], expected: float) -> Estimate:
-    trials = int(min(max(WORK / expected, FEWEST_TRIALS), TALLY_TRIALS))
+    work = GUARDED_WORK if task.tolerate else WORK
+    trials = int(min(max(work / expected, FEWEST_TRIALS), TALLY_TRIALS))
     horizon = 4 * expected
     while True:
         result = _run(
             question, task, means=means, horizon=horizon, trials=trials, floor=task.floor,
-            privacy_budget=task.privacy_budget,
+            privacy_budget=task.privacy_budget, tolerate=task.tolerate,
         )  # fmt: skip
         unfinished = (1 - result.finished.share) * trials
         if unfinished < max(LEFT_OVER * trials, 1) + 0.5 or horizon >= LONGEST * expected:
@@ -127,8 +162,17 @@ def _price_of_noise(task: Task) -> float:
     return 1 + 2 * alpha / (1 - alpha) ** 2 / (task.floor / 4)
 
 
+def _price_of_tolerance(task: Task) -> float:
+    """About how many times the draws: f purses of the N are taken off, and each may have been at its lowest."""
+    return 1.0 if not task.tolerate else (1 + task.tolerate / 2) / (1 - 2 * task.tolerate / (task.players + 1))
+
+
 def _run(question: Question, task: Task, *, horizon: float, trials: int, **options: Any) -> Result:
-    chosen: dict[str, Any] = {
+    return simulate(**{**_chosen(question, task, horizon=horizon, trials=trials), "workers": 1, **options})
+
+
+def _chosen(question: Question, task: Task, *, horizon: float, trials: int) -> dict[str, Any]:
+    return {
         "protocol": task.protocol,
         "means": question.means,
         "players": question.players,
@@ -139,9 +183,7 @@ def _run(question: Question, task: Task, *, horizon: float, trials: int, **optio
         "trials": trials,
         "seed": question.seed,
         "grid": 1,
-        "workers": 1,
     }
-    return simulate(**{**chosen, **options})
 
 
 def _estimate(result: Result, how: str) -> Estimate:

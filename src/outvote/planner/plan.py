@@ -64,6 +64,8 @@ class Option:
             "quorum": None if task.protocol == "tally" else task.quorum,
             "floor": task.floor,
             "privacy_budget": task.privacy_budget,
+            "tolerate": task.tolerate,
+            "votes": list(task.quorums) or None,
             "epsilon": task.epsilon,
             "eta": self.eta,
             "pulls_epoch_1": schedules[-1].pulls(1) * len(task.arms) if schedules else None,
@@ -126,7 +128,9 @@ def count(question: Question) -> int:
 
 def tasks(question: Question) -> Iterator[Task]:
     """Every way to run it."""
-    base: dict[str, Any] = {"arms": question.arms, "players": question.players, "delta": question.delta}
+    base: dict[str, Any] = {
+        "arms": question.arms, "players": question.players, "delta": question.delta, "tolerate": question.tolerate,
+    }  # fmt: skip
     for quorum in ("paper", "certified"):
         votes = {**base, "epsilon": question.vote_epsilon, "quorum": quorum}
         yield Task(**votes, protocol="dme", active_players=question.active_players)
@@ -147,7 +151,7 @@ def _fit_floor(question: Question, options: list[Option]) -> list[Option]:
         if floor is not None:
             task = Task(
                 arms=question.arms, players=question.players, delta=question.delta, protocol="tally", floor=floor,
-                epsilon=option.task.epsilon, privacy_budget=option.task.privacy_budget,
+                epsilon=option.task.epsilon, privacy_budget=option.task.privacy_budget, tolerate=question.tolerate,
             )  # fmt: skip
             found = estimate.of_tally(question, task)
             option = Option(task, found, None if question.traffic is None else found.draws / question.traffic)
@@ -205,8 +209,16 @@ def _compared(chosen: Option, options: list[Option]) -> str:
     times = dme.estimate.draws / chosen.estimate.draws
     return (
         f"{_times(times)} times fewer events than {dme.name}, at {chosen.bits or 0:,.0f} bits against a bound of "
-        f"{dme.bits or 0:,.0f}; its guarantee is proved. It needs sites whose variants are worth the same everywhere, "
-        "and holds the decision back if it sees that they are not"
+        f"{dme.bits or 0:,.0f}; its guarantee is proved. {_needs(chosen.task)}"
+    )
+
+
+def _needs(task: Task) -> str:
+    if task.tolerate:
+        return "Of the sites that do not lie it needs that one variant is best at each of them"
+    return (
+        "It needs sites whose variants are worth the same everywhere, and holds the decision back if it sees that they "
+        "are not"
     )
 
 
@@ -254,7 +266,7 @@ def _easier(question: Question, option: Option) -> str | None:
                 continue
             wider = Task(
                 arms=question.arms, players=question.players, epsilon=value, delta=question.delta,
-                protocol=task.protocol, quorum=task.quorum, **_voters(task),
+                protocol=task.protocol, quorum=task.quorum, tolerate=task.tolerate, **_voters(task),
             )  # fmt: skip
             factor = pulls_per_player(wider.schedules()[-1]) / pulls_per_player(task.schedules()[-1])
             what = f"relax ε to {value:g}"

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import InvalidTask
+from outvote.core.schedule import least_quorum
 from outvote.core.task import Task
 from outvote.simulation.activity import Trace, Weighted, read_activity
+from outvote.theory import most_tolerated
 
 DEFAULT_DIFFERENCE = 0.1
 LEAST_DIFFERENCE = 1e-6
@@ -39,6 +41,8 @@ class Question:
     seed: int
     note: str | None
     """What was made of the activity that was given."""
+    tolerate: int = 0
+    """Sites that may lie."""
 
     @property
     def vote_epsilon(self) -> float:
@@ -65,6 +69,7 @@ class Question:
             "privacy_budget": self.privacy_budget,
             "bit_budget": self.bit_budget,
             "seed": self.seed,
+            "tolerate": self.tolerate,
         }
 
 
@@ -84,6 +89,7 @@ def ask(
     privacy_budget: float | None = None,
     bit_budget: float | None = None,
     seed: float = 0,
+    tolerate: float = 0,
 ) -> Question:
     """Check everything and put it together; what cannot be is refused with an `InvalidTask`."""
     if means is not None and arms is not None and arms != len(means):
@@ -123,9 +129,16 @@ def ask(
         bit_budget=None if bit_budget is None else _whole("bit_budget", bit_budget, 1, 2**53),
         seed=_whole("seed", seed, 0, 2**53),
         note=note,
+        tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2),
     )
     # The tasks themselves refuse the rest: δ, N_γ, the budget.
     Task(arms=count, players=sites, epsilon=question.vote_epsilon, delta=delta, active_players=active)
+    if question.tolerate > most_tolerated(sites, active):
+        raise InvalidTask(
+            f"tolerate must be at most {most_tolerated(sites, active)} with {sites} sites and N_γ {active:g}, got "
+            f"{question.tolerate}: an arm falls with {least_quorum(active)} + {question.tolerate} votes, and so many "
+            f"are not left if {question.tolerate} say nothing; ask for fewer --active-players"
+        )
     Task(arms=count, players=sites, epsilon=0, delta=delta, protocol="tally", privacy_budget=privacy_budget)
     return question
 

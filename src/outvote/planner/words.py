@@ -23,7 +23,14 @@ def _inaccuracy(task: Task, schedule: Schedule) -> float:
 
 
 def guarantee(task: Task, estimate: Estimate | None) -> str:
-    """What is promised, and what was seen."""
+    """What is promised, and what was seen; and of how many liars it holds."""
+    promised = _promised(task, estimate)
+    if not task.tolerate:
+        return promised
+    return f"{promised}; it holds even if {task.tolerate} of {task.players} sites lie"
+
+
+def _promised(task: Task, estimate: Estimate | None) -> str:
     seen = "" if estimate is None else f"; {_seen(estimate)}"
     if task.protocol == "tally":
         what = "the best arm" if task.epsilon == 0 else f"an arm within {task.epsilon:g} of the best"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,10 +15,12 @@ from outvote.core.schedule import Schedule
 from outvote.simulation.activity import Weighted
 from outvote.simulation.arrays import Floats, Integers, IntegerTable, WordTable
 from outvote.simulation.environments import good_arms
+from outvote.simulation.kernels.generator import trial_states
 from outvote.simulation.kernels.jump import jump_trials
 from outvote.simulation.kernels.local import local_trials
 from outvote.simulation.kernels.step import step_trials
 from outvote.simulation.kernels.ucb import ucb_trials
+from outvote.simulation.results import Result, summarise
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Costs, Trial, judge, unlimited_costs
 
@@ -61,6 +65,14 @@ def run_jump(settings: Settings, states: WordTable, inputs: Inputs | None = None
             inputs.grid, outputs.regret, outputs.eliminations, outputs.ends, outputs.judged,
         )  # fmt: skip
     return outputs.trials(settings)
+
+
+def run_with_votes(settings: Settings, votes: Sequence[int]) -> Result:
+    """`dme` or `edme` by the engine that skips, had an arm to have so many votes in each instance to fall."""
+    begin = time.perf_counter()
+    inputs = replace(Inputs.of(settings), quorums=np.array([2.0 * each for each in votes]))
+    trials = run_jump(settings, trial_states(settings.seed, range(settings.trials)), inputs)
+    return summarise(settings, trials, time.perf_counter() - begin)
 
 
 @dataclass(frozen=True)

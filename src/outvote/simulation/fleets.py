@@ -15,6 +15,7 @@ from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
 from outvote.simulation.baselines import LocalMedianPlayer, Ucb1Player
+from outvote.simulation.liars import Aim, Liar
 from outvote.simulation.trials import Costs, unlimited_costs
 
 BASELINES = {
@@ -76,8 +77,12 @@ class Fleet:
 class ServedFleet(Fleet):
     """The protocols: N players and the synchronization server."""
 
-    def __init__(self, task: Task, rng: random.Random | None) -> None:
-        super().__init__([protocols.player(task, player, rng=rng) for player in range(task.players)], math.inf)
+    def __init__(self, task: Task, rng: random.Random | None, liars: int, aim: Aim | None) -> None:
+        honest = [protocols.player(task, player, rng=rng) for player in range(task.players)]
+        members: list[Participant] = [
+            each if aim is None or player >= liars else Liar(task, each, aim) for player, each in enumerate(honest)
+        ]
+        super().__init__(members, math.inf)
         self.instances = max(1, len(task.instances))
         self.server = protocols.server(task)
         self.ledger = Ledger(task)
@@ -119,10 +124,19 @@ class UnlimitedFleet(Fleet):
         return unlimited_costs(players=self._task.players, arms=len(self._task.arms), draws=draws)
 
 
-def make_fleet(protocol: str, task: Task, active_players: float, rng: random.Random | None = None) -> Fleet:
+def make_fleet(
+    protocol: str,
+    task: Task,
+    active_players: float,
+    rng: random.Random | None = None,
+    *,
+    liars: int = 0,
+    aim: Aim | None = None,
+) -> Fleet:
     """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it.
 
-    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally.
+    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally. The first `liars` players
+    lie, with this aim.
     """
     if protocol == "me-local":
         return Fleet([LocalMedianPlayer(task, player) for player in range(task.players)], active_players)
@@ -130,4 +144,4 @@ def make_fleet(protocol: str, task: Task, active_players: float, rng: random.Ran
         return UnlimitedFleet(LocalMedianPlayer(task, 0), task)
     if protocol == "ucb-unlimited":
         return UnlimitedFleet(Ucb1Player(len(task.arms)), task)
-    return ServedFleet(task, rng)
+    return ServedFleet(task, rng, liars, aim)

@@ -109,6 +109,9 @@ class Result:
     """Share of trials whose decision is held back at the horizon because the sites differ."""
     per_trial: PerTrial
     seconds: float
+    tolerate: int = 0
+    liars: int = 0
+    lie: str | None = None
 
     def to_json(self, *, per_trial: bool = False) -> dict[str, Any]:
         """Plain JSON types."""
@@ -184,6 +187,9 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
             finished=[trial.finished for trial in trials],
         ),
         seconds=seconds,
+        tolerate=task.tolerate,
+        liars=settings.liars,
+        lie=settings.lie if settings.liars else None,
     )
 
 

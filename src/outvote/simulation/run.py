@@ -37,6 +37,9 @@ def simulate(
     seed: int = 0,
     grid: int = 200,
     engine: str = "auto",
+    tolerate: int = 0,
+    liars: int = 0,
+    lie: str = "praise",
     workers: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
@@ -48,8 +51,9 @@ def simulate(
     neither. `epsilon` is .5 by default, 0 for `tally`; `floor` and `privacy_budget` are Tally's own. `rewards`:
     "bernoulli", "beta:CONCENTRATION" or a function (mean, uniform) -> reward. `spread` gives each player means of its
     own, `drift_to` moves them. The same seed gives the same result, whatever the number of `workers`. `engine`: "jump"
-    skips what it can compute, "compiled" and "step" go draw by draw, "auto" takes the fastest that is exact. `progress`
-    is told of trials as they are done.
+    skips what it can compute, "compiled" and "step" go draw by draw, "auto" takes the fastest that is exact. The first
+    `liars` players `lie`: praise, damn, flood, opposite, swap, switch or silent; the fleet stands `tolerate` of them.
+    Both take the engine "step". `progress` is told of trials as they are done.
     """
     settings = read_settings(
         protocol=protocol,
@@ -75,6 +79,9 @@ def simulate(
         seed=seed,
         grid=grid,
         engine=engine,
+        tolerate=tolerate,
+        liars=liars,
+        lie=lie,
     )
     return run(settings, workers=workers, progress=progress)
 

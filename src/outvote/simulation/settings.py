@@ -13,6 +13,7 @@ from outvote.core.task import PROTOCOLS, Task
 from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
 from outvote.simulation.fleets import BASELINES
+from outvote.simulation.liars import Aim
 from outvote.simulation.trials import unlimited_costs
 
 ENGINES = ("auto", "jump", "compiled", "step")
@@ -39,6 +40,14 @@ class Settings:
     grid: int
     engine: str
     """jump, compiled or step: never auto."""
+    liars: int = 0
+    """So many players lie, from the first on: the busiest, where some are busier."""
+    lie: str = "praise"
+
+    @property
+    def aim(self) -> Aim | None:
+        """What the liars want, if there are any."""
+        return Aim.of(self.lie, self.environment.means) if self.liars else None
 
     def bits_bound(self) -> int:
         """The most bits that this protocol sends: Lemma 2 or Theorem 4; Tally's to the horizon; the baselines'."""
@@ -69,6 +78,7 @@ class Settings:
             "seed": self.seed,
             "grid": self.grid,
             "engine": self.engine,
+            **({"liars": self.liars, "lie": self.lie} if self.liars else {}),
         }
 
     def grid_points(self) -> list[int]:
@@ -102,6 +112,9 @@ def read_settings(
     seed: float = 0,
     grid: float = 200,
     engine: str = "auto",
+    tolerate: float = 0,
+    liars: float = 0,
+    lie: str = "praise",
 ) -> Settings:
     """Check all options and put them together; anything that cannot be is refused with an `InvalidTask`."""
     names = (*PROTOCOLS, *BASELINES)
@@ -138,7 +151,13 @@ def read_settings(
         code=code,
         floor=None if floor is None else _count("floor", floor, 2),
         privacy_budget=privacy_budget,
+        tolerate=_count("tolerate", tolerate, 0),
     )
+    if protocol not in PROTOCOLS and (tolerate or liars):
+        raise InvalidTask(
+            f"tolerate and liars are for {one_of(PROTOCOLS)}, got {tolerate!r} and {liars!r} for {protocol!r}: nobody "
+            "can lie where nothing is sent, or everything is believed"
+        )
     if len(task.arms) != count:
         raise InvalidTask(f"means must have one number for each of the {len(task.arms)} arms, got {count}")
     draws = _count("horizon", horizon, 1)
@@ -155,7 +174,12 @@ def read_settings(
         seed=_count("seed", seed, 0),
         grid=_count("grid", grid, 1),
         engine=engine,
+        liars=_count("liars", liars, 0),
+        lie=lie,
     )
+    if settings.liars > players:
+        raise InvalidTask(f"liars must be at most the {players} players, got {settings.liars}")
+    Aim.of(lie, environment.means)
     return replace(settings, engine=_engine(settings))
 
 
@@ -187,6 +211,10 @@ def _why_no_kernel(settings: Settings) -> str | None:
         return "means that drift"
     if not isinstance(settings.activity, Weighted):
         return "a trace"
+    if settings.task.tolerate:
+        return "a fleet that tolerates liars"
+    if settings.liars:
+        return "players that lie"
     if settings.protocol == "tally" and settings.task.code not in ("implied", "binary"):
         return f"tallies in the code {settings.task.code!r}"
     return None

@@ -23,7 +23,10 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
     """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
     task, horizon = settings.task, settings.horizon
     world = settings.environment.start(players=task.players, horizon=horizon, rng=_world_generator(seed))
-    fleet = make_fleet(settings.protocol, task, settings.active_players, _players_generator(seed))
+    fleet = make_fleet(
+        settings.protocol, task, settings.active_players, _players_generator(seed),
+        liars=settings.liars, aim=settings.aim,
+    )  # fmt: skip
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
     means = [world.means(player, horizon) for player in range(task.players)]

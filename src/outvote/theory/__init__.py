@@ -1,7 +1,7 @@
 """Lemmas and theorems as functions, each with its place: the paper's, ours, and what the field knows. Never big-O.
 
 `lemmas` has the paper's statements, as printed and as they are; `accuracy` what is guaranteed really; `identification`
-what nobody can do without.
+what nobody can do without; `liars` what sites that lie can do.
 """
 
 from outvote.theory.accuracy import (
@@ -31,11 +31,13 @@ from outvote.theory.lemmas import (
     theorem_4_bits,
     theorem_4_printed,
 )
+from outvote.theory.liars import claims_to_refute, liars_to_eliminate, most_tolerated
 
 __all__ = [
     "accurate_fleet_error",
     "answer_within",
     "candidates_by_epoch",
+    "claims_to_refute",
     "draws_bound",
     "draws_within",
     "error_when_separated",
@@ -46,6 +48,8 @@ __all__ = [
     "lemma_2_bits",
     "lemma_3_printed",
     "lemma_3_series",
+    "liars_to_eliminate",
+    "most_tolerated",
     "proposition_1",
     "pulls_alone",
     "pulls_per_player",

@@ -1,0 +1,334 @@
+"""The fleet of one run: engine nodes, servers and edges as real processes, with the proxy between them.
+
+Whoever dies by itself is noted with its last words. Everything is on ports and in folders of the run's own, and nothing
+is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faults.cluster import NODES, Cluster, free_ports
+from faults.nursery import Child, Nursery
+from faults.proxy import Proxy
+from faults.schedule import Schedule
+from faults.spaces import Spaces
+from faults.traffic import Users, post, view
+from network.processes import comes
+from network.small_disk import Disk, mount, unmount
+from outvote.fleet import members
+from outvote.fleet.addresses import Address
+from outvote.fleet.folder import Fleet as FleetFolder
+from outvote.fleet.kit_files import CLUSTER_OFFSET
+from outvote.fleet.making import Plan, make_fleet
+from outvote.network.access import Access
+
+ANSWERS = 20.0
+"""Seconds in which a process must be ready, or have ended."""
+VOTES_NEED = 5
+"""Events of a task of votes for each of the others: it needs many before it says anything."""
+EXPECTED_ENDS = (
+    "could not be written",  # a full disk
+    "no NATS answers",  # a server gives up after ten seconds, and is started again
+    "JetStream does not answer",
+    "cannot be created",
+)
+"""What a process may say that ends by itself."""
+
+
+@dataclass
+class Member:
+    """An edge or a server."""
+
+    name: str
+    """Of the process; two edges may have one identity."""
+    identity: str
+    port: int
+    store: Path | None
+    ways: str = ""
+    """The addresses of the engine, as this one knows them."""
+    planted: str | None = None
+    child: Child | None = None
+    wanted: bool = True
+    """Whether it ought to run now."""
+    lives: list[float] = field(default_factory=list)
+    """When it was started."""
+
+    @property
+    def alive(self) -> bool:
+        return self.child is not None and self.child.alive
+
+
+class Fleet:
+    """All processes of a run."""
+
+    def __init__(self, schedule: Schedule, folder: Path, nursery: Nursery, *, number: int = 0) -> None:
+        self.schedule = schedule
+        self.folder = folder
+        self.proxy = Proxy(random.Random(f"proxy {schedule.seed}"))
+        self.members: dict[str, Member] = {}
+        self.users: dict[str, Users] = {}
+        """By the name of the process."""
+        self.disks: dict[str, Disk] = {}
+        self.deaths: list[str] = []
+        """Who ended by itself and said something that was not to be expected."""
+        self.task_ids: dict[str, str] = {}
+        """By name."""
+        self.newer: set[str] = set()
+        """Processes of the next version of the rules."""
+        self.new_tasks: set[str] = set()
+        """Names of tasks of the next rules."""
+        self.going = asyncio.Event()
+        self.spaces: Spaces | None = None
+        self._number = number
+        self._nursery = nursery
+        self._at_the_end = ExitStack()
+        self._visiting: list[asyncio.Task[None]] = []
+        self._routes: dict[tuple[str, str], int] = {}
+        self.kits: Path | None = None
+
+    # ---- start and end
+
+    async def start(self) -> None:
+        schedule = self.schedule
+        names = list(NODES[: schedule.nodes])
+        if schedule.spaces:
+            self.spaces = self._at_the_end.enter_context(Spaces(names, self._number))
+        for fault in schedule.faults:
+            if fault.kind.startswith("full-disk") and fault.target not in self.disks:
+                size = "2m" if fault.kind == "full-disk-edge" else "16m"
+                place = self.folder / f"disk-{fault.target}"
+                place.mkdir()
+                mount(place, size)
+                self._at_the_end.callback(unmount, place)
+                self.disks[fault.target] = Disk(place)
+        await self._start_engines(names)
+        for server in schedule.servers:
+            await self.add(server)
+        await self.all_ready(schedule.servers)
+        for planned in schedule.tasks:
+            await self._create(planned.task(schedule.edges).to_json(), schedule.servers[0])
+        for edge in schedule.edges:
+            await self.add(edge)
+        await self.all_ready(schedule.edges)
+
+    async def _start_engines(self, names: list[str]) -> None:
+        if self.schedule.secured:
+            await self._start_secured(names)
+            return
+        if self.spaces is None and len(names) > 1:
+            routes = [(near, far) for near in names for far in names if near != far]
+            self._routes = dict(zip(routes, free_ports(len(routes)), strict=True))
+        self.cluster = Cluster(
+            self.folder / "engines",
+            len(names),
+            hosts=[] if self.spaces is None else [self.spaces.hosts[each] for each in names],
+            prefixes=[] if self.spaces is None else [self.spaces.prefix(each) for each in names],
+            routes=lambda near, far, address: (
+                f"127.0.0.1:{self._routes[near, far]}" if (near, far) in self._routes else address
+            ),
+            stores=lambda name: self.disks[name].folder / "store" if name in self.disks else None,
+        )
+        await self._open_routes()
+        await asyncio.to_thread(self._at_the_end.enter_context, self.cluster)
+
+    async def _start_secured(self, names: list[str]) -> None:
+        """From kits, with each way between nodes led through the proxy."""
+        ports = [port for port in free_ports(8) if port + CLUSTER_OFFSET < 65536][: len(names)]
+        store = str(self.folder / "engines" / "store")
+        plan = Plan([Address("localhost", port) for port in ports], Address("localhost", 8600), store=store)
+        self.kits = self.folder / "outvote-fleet"
+        make_fleet(self.kits, plan, now=time.time())
+        fleet = FleetFolder(self.kits)
+        members.add_edges(fleet, list(self.schedule.edges))
+        self.cluster = Cluster(self.folder / "engines", len(names))
+        for node, kit, port in zip(self.cluster.nodes.values(), fleet.look().engine_kits, ports, strict=True):
+            node.port, node.route_port = port, port + CLUSTER_OFFSET
+            node.store = self.folder / "engines" / f"store-{node.name}"
+            node.configuration = self.kits / kit / "nats.conf"
+        nodes = self.cluster.nodes.values()
+        routes = [(near.name, far.name) for near in nodes for far in nodes if near is not far]
+        self._routes = dict(zip(routes, free_ports(len(routes)), strict=True))
+        for node in nodes:
+            text = node.configuration.read_text().replace(store, str(node.store))
+            for far in nodes:
+                if far is not node:
+                    there = f"@localhost:{self._routes[node.name, far.name]}"
+                    text = text.replace(f"@localhost:{far.route_port}", there)
+            text = text.replace("no_advertise: true", 'no_advertise: true\n  advertise: "127.0.0.1:9"')
+            node.configuration.write_text(text + f'\nhttp: "127.0.0.1:{node.http_port}"\n')
+        await self._open_routes()
+        await asyncio.to_thread(self._at_the_end.enter_context, self.cluster)
+
+    async def _open_routes(self) -> None:
+        for (near, far), port in self._routes.items():
+            there = self.cluster.nodes[far]
+            to = (there.host, there.route_port)
+            await self.proxy.open(near, far, to=to, speaks_nats=False, at=("127.0.0.1", port))
+
+    async def add(self, name: str, *, identity: str | None = None, store: Path | None = None) -> Member:
+        """A new edge or server."""
+        is_edge = name not in self.schedule.servers
+        if is_edge and store is None:
+            place = self.disks[name].folder if name in self.disks else self.folder
+            store = place / f"{name}.db"
+        [port] = free_ports(1)
+        member = Member(name, identity or name, port, store, planted=self.schedule.planted.get(name))
+        host = "localhost" if self.schedule.secured else "127.0.0.1"
+        urls = []
+        for node in self.cluster.nodes.values():
+            way = await self.proxy.open(
+                name, node.name, to=(node.host, node.port), speaks_nats=not self.schedule.secured
+            )
+            urls.append(f"nats://{host}:{way}")
+        random.Random(f"{self.schedule.seed} {name}").shuffle(urls)
+        member.ways = ",".join(urls)
+        self.members[name] = member
+        self.begin(name)
+        if is_edge:
+            means = {each.name: each.means for each in self.schedule.tasks}
+            weights = {each.name: VOTES_NEED for each in self.schedule.tasks if each.protocol != "tally"}
+            self.users[name] = Users(port, means, f"users {self.schedule.seed} {name}", weights=weights)
+            if self.going.is_set():
+                self._visiting.append(asyncio.create_task(self.users[name].come(self.going)))
+        return member
+
+    def let_users_come(self) -> None:
+        self.going.set()
+        self._visiting += [asyncio.create_task(each.come(self.going)) for each in self.users.values()]
+
+    async def let_users_go(self) -> None:
+        self.going.clear()
+        await asyncio.gather(*self._visiting)
+        self._visiting.clear()
+
+    async def end(self) -> None:
+        self.going.clear()
+        for task in self._visiting:
+            task.cancel()
+        await asyncio.gather(*self._visiting, return_exceptions=True)
+        for member in self.members.values():
+            if member.child is not None:
+                member.child.kill()
+        await self.proxy.close()
+        await asyncio.to_thread(self._at_the_end.close)
+
+    # ---- members
+
+    @property
+    def edges(self) -> list[Member]:
+        return [each for each in self.members.values() if each.store is not None]
+
+    @property
+    def servers(self) -> list[Member]:
+        return [each for each in self.members.values() if each.store is None]
+
+    def begin(self, name: str) -> None:
+        """Start a process that does not run; does not wait for it."""
+        member = self.members[name]
+        member.wanted = True
+        if member.alive:
+            return
+        self.look_at_the_dead(member)
+        kind = ["server"] if member.store is None else ["edge", member.identity, "--store", str(member.store)]
+        options = ["--nats", member.ways, "--port", str(member.port), "--log", "json", "--json"]
+        if self.kits is not None:
+            own = "server/server.creds" if member.store is None else f"edges/{member.identity}/edge.creds"
+            options += ["--creds", str(self.kits / own), "--ca", str(self.kits / "ca.pem")]
+        member.lives.append(time.monotonic())
+        member.child = self._nursery.bear(
+            [*kind, *options], self.folder, f"{name}-{len(member.lives)}", planted=member.planted
+        )
+
+    def kill(self, name: str) -> None:
+        member = self.members[name]
+        self.look_at_the_dead(member)
+        member.wanted = False
+        if member.child is not None:
+            member.child.kill()
+            member.child = None
+
+    def look_at_the_dead(self, member: Member) -> None:
+        """Note a process that ended and was not killed by us, if what it said was not to be expected."""
+        if member.child is None or member.child.alive:
+            return
+        said = member.child.err.read_text(errors="replace") if member.child.err.exists() else ""
+        member.child = None
+        errors = [line for line in said.splitlines() if '"level": "error"' in line or not line.startswith("{")]
+        if not any(each in said for each in EXPECTED_ENDS):
+            self.deaths.append(f"{member.name} ended by itself: {' / '.join(errors[-6:]) or 'without a word'}")
+
+    async def outcome(self, name: str) -> bool:
+        """Wait until a process is ready (True), or has ended (False)."""
+        child = self.members[name].child
+        assert child is not None
+        await comes(lambda: child.ready() is not None or not child.alive, f"{name} is ready", within=ANSWERS)
+        return child.alive
+
+    async def all_ready(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            assert await self.outcome(name), f"{name} did not start"
+
+    async def revive(self) -> None:
+        """Whoever ought to run does, until all are ready."""
+        for member in self.members.values():
+            if member.wanted and not member.alive:
+                self.begin(member.name)
+
+    # ---- what they say
+
+    async def _create(self, body: dict[str, Any], server: str) -> None:
+        status, answer = await post(self.members[server].port, "/v1/tasks", body)
+        assert status == 201, f"a task was refused: {status} {answer}"
+        self.task_ids[answer["name"]] = answer["id"]
+
+    async def create_new(self, body: dict[str, Any], server: str, patient: Callable[[], bool]) -> bool:
+        """A task of the next rules, at a server that may be cut off just now; whether it came to be."""
+        while patient():
+            try:
+                status, answer = await post(self.members[server].port, "/v1/tasks", body)
+            except Exception:  # it does not answer, for now
+                status, answer = 0, None
+            if status == 201:
+                self.task_ids[answer["name"]] = answer["id"]
+                self.new_tasks.add(answer["name"])
+                return True
+            if status == 409:  # an earlier try was stored after all
+                _, answer = await view(self.members[server].port, f"/v1/tasks/{body['name']}")
+                if answer:
+                    self.task_ids[body["name"]] = answer["id"]
+                    self.new_tasks.add(body["name"])
+                    return True
+            await asyncio.sleep(0.2)
+        return False
+
+    def access(self) -> Access | None:
+        """The auditor's, who may read the log."""
+        return None if self.kits is None else Access(self.kits / "server/server.creds", self.kits / "ca.pem")
+
+    @property
+    def direct(self) -> str:
+        """The engine, past the proxy."""
+        host = "localhost" if self.kits is not None else None
+        return ",".join(f"nats://{host or each.host}:{each.port}" for each in self.cluster.nodes.values())
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """A store with what belongs to it, but for its lock."""
+    for suffix in ("", "-wal", "-shm"):
+        there = source.with_name(source.name + suffix)
+        if there.exists():
+            shutil.copyfile(there, target.with_name(target.name + suffix))
+
+
+def remove_store(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

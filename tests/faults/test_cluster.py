@@ -1,0 +1,126 @@
+"""The link on a cluster of three: the log is there three times, also if nodes are away when it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from faults.cluster import Cluster
+from network.audit import log_at
+from network.processes import comes
+from outvote.network.connection import LinkError
+from outvote.network.follower import CERTAIN, Follower, LogReplaced
+from outvote.network.link import STREAM, Link, stream_config
+
+PATIENCE = 40.0
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path / "engines", 3) as running:
+        yield running
+
+
+async def connected(cluster: Cluster) -> Link:
+    return await Link.connect(cluster.urls, name="server", patience=PATIENCE)
+
+
+async def copies(link: Link) -> int:
+    return (await link._stream.stream_info(STREAM)).config.num_replicas or 0
+
+
+def test_the_log_is_kept_three_times_and_a_node_that_lost_its_disk_copies_it(cluster: Cluster) -> None:
+    async def run() -> None:
+        async with await connected(cluster) as link:
+            await link.ensure_stream()
+            await link.ensure_stream()  # the one that is there is as it must be
+            assert await copies(link) == 3
+            for number in range(5):
+                assert await link.store(f"outvote.up.e1.t.life.{number}", b"%d" % number)
+            [lost, _] = [node for name, node in cluster.nodes.items() if name != cluster.leader()]
+            lost.kill()
+            lost.wipe()
+            assert await asyncio.wait_for(link.store("outvote.up.e1.t.life.5", b"5"), PATIENCE)
+            lost.start()
+            await asyncio.to_thread(cluster.wait_ready)
+            assert not await link.store("outvote.up.e1.t.life.0", b"other")
+            await comes(lambda: lost.page("jsz").get("messages") == 6, "it has all")
+        log = await log_at(cluster.urls)
+        assert [(each.number, each.payload) for each in log] == [(n + 1, b"%d" % n) for n in range(6)]
+
+    asyncio.run(run())
+
+
+def test_the_log_is_not_made_while_a_node_is_away_and_is_as_soon_as_it_is_back(cluster: Cluster) -> None:
+    """With fewer copies it would not survive what a cluster is there for."""
+
+    async def run() -> None:
+        async with await connected(cluster) as link:
+            await link.ensure_stream()
+            await link._stream.delete_stream(STREAM)
+            cluster.nodes["n3"].kill()
+            with suppress(LinkError):  # NATS notices after some seconds that a node is away, and takes it meanwhile
+                await link.ensure_stream(deadline=0.5)
+            cluster.nodes["n3"].start()
+            await link.ensure_stream()
+            assert await copies(link) == 3
+            assert await link.store("outvote.up.e1.t.life.0", b"")
+
+    asyncio.run(run())
+
+
+def test_a_server_waits_for_a_cluster_that_has_no_majority_now(cluster: Cluster) -> None:
+    async def run() -> None:
+        async with await connected(cluster) as link:
+            await link.ensure_stream()
+            away = [name for name in ("n1", "n2", "n3") if name != cluster.leader()]
+            for name in away:
+                cluster.nodes[name].signal(signal.SIGSTOP)
+            making = asyncio.create_task(link.ensure_stream())
+            storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b""))
+            done, _ = await asyncio.wait([storing], timeout=1.0)
+            assert not done
+            for name in away:
+                cluster.nodes[name].signal(signal.SIGCONT)
+            await making
+            await asyncio.wait_for(storing, PATIENCE)
+
+    asyncio.run(run())
+
+
+def test_a_cluster_is_not_believed_at_once_that_its_log_is_shorter_than_what_was_read(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that copies the log anew may tell of an empty one. Only if it stays so it was replaced."""
+
+    async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> None:
+        """Nothing is read."""
+
+    async def run() -> None:
+        async with await connected(cluster) as link:
+            await link.ensure_stream()
+            follower = Follower(link._stream, STREAM, ignore)
+            follower.read = 3
+            now = asyncio.get_running_loop().time
+            await follower._look()
+            later = now() + CERTAIN
+            monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: later)
+            with pytest.raises(LogReplaced, match="3 records were read of the log OUTVOTE, which now ends at 0"):
+                await follower._look()
+
+    asyncio.run(run())
+
+
+def test_one_node_alone_keeps_the_log_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with await connected(alone) as link:
+            await link.ensure_stream()
+            assert (await link._stream.stream_info(STREAM)).config.num_replicas == stream_config().num_replicas == 1
+
+    with Cluster(tmp_path / "engine", 1) as alone:
+        asyncio.run(run())
