@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs gallery site screenshots attacks faults clean
+.PHONY: help demo test lint bench paper docs gallery site screenshots attacks faults load soak clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,12 @@ attacks: $(VENV)/.dev ## attack a fleet with credentials in every way we know, a
 
 faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedules (FAULTS="--schedules 20" for a look)
 	PYTHONPATH=tests $(BIN)/python -m faults.run --out $(OUT)/faults $(FAULTS)
+
+load: $(VENV)/.dev ## 5,000 edges on this machine for ten minutes (LOAD=--smoke for half a minute)
+	$(BIN)/python benchmarks/load/load.py $(LOAD)
+
+soak: $(VENV)/.dev ## an hour with edges and tasks that come and go: does anything grow?
+	$(BIN)/python benchmarks/load/soak.py
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -90,7 +90,6 @@ def step(limits: Limits, day: Results, edges: int, tasks: int) -> dict[str, str]
     loads = {
         "the log": up / limits.stored,
         "the server": up / limits.folded,
-        "an engine's connections": edges / limits.tried,
         "news to everybody": news * edges / limits.delivered,
         "questions every 30 s": asked / QUESTIONS,
     }
@@ -225,6 +224,10 @@ def load_part(load: Results, network: Results) -> str:
     with its store, its connection and {number(edges["hosted"] / size["edges"])} tasks takes {number(each_edge)} KiB of
     a process that it shares. The server was at most {number(load["behind"]["most"])} records behind when it was looked
     at."""
+    largest = max(network["fan_out"]["fleets"], key=lambda each: int(each["edges"]))
+    alone_ms = f"""All processes shared two cores with other work, and what an elimination waits for is mostly the
+    processor: without traffic, the last of {largest["edges"]:,} edges had one after {number(largest["last_ms"])} ms
+    ([Performance](performance.md#an-elimination-on-its-way))."""
     lags = [
         ["a message: from stored to folded", *_spread(load["lag_ms"])],
         ["an elimination: from stored to the last edge", *_spread(load["eliminations"]["last_ms"])],
@@ -248,6 +251,7 @@ def load_part(load: Results, network: Results) -> str:
             table(["process", "RSS MiB before", "after", "cores", "open files"], usage),
             prose(after),
             table(["milliseconds", "half", "9 of 10", "99 of 100", "999 of 1000", "most"], lags),
+            prose(alone_ms),
             table(["compared", "count", "found", "count "], checks),
         ]
     )

@@ -234,3 +234,26 @@ def test_an_edge_keeps_nothing_of_tasks_that_are_gone(edge: Edge) -> None:
     assert len(api._texts) == 1
     assert not edge._hosted
     assert not edge._conflicts
+
+
+def test_tasks_that_came_and_went_leave_no_objects_behind(edge: Edge) -> None:
+    """One object left by each task would be as many as there were tasks; what is cached meanwhile is fewer."""
+    api, tasks = EdgeApi(edge), 150
+
+    def play(number: int) -> None:
+        protocol = ("tally", "dme", "edme")[number % 3]
+        hosted = host(edge, task(protocol, name=f"task-{number}", players=["ams", f"site-{number}"]))
+        for _ in range(20):
+            api._decide(hosted.task.name)
+            arm, ticket = edge.decide_in(hosted)
+            edge.reward_in(hosted, arm, 1.0, ticket)
+        edge.keep()
+        edge.caught_up({"deleted": [hosted.task_id], "tasks": {}})
+
+    counts = []
+    for number in range(3 * tasks):
+        play(number)
+        if number % tasks == tasks - 1:
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+    assert counts[2] - counts[0] < tasks, counts
