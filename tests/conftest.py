@@ -12,7 +12,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 
 
 def pytest_xdist_auto_num_workers() -> int | None:
-    """One process more than there are cores: nearly a third of the time of a test passes while it waits for others."""
+    """Two processes more than there are cores: nearly a third of a test's time passes while it waits for others."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None  # somebody has said how many
-    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 2

@@ -21,6 +21,7 @@ import httpx
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
+from network.bare_clients import bare_client
 from network.processes import OUTVOTE, Running, commands, free_port, until
 
 SHOP: dict[str, Any] = {
@@ -164,35 +165,9 @@ class Secured:
         async def note(error: Exception) -> None:
             troubles.append(str(error))
 
-        client = Client()
-        try:
-            await client.connect(
-                self.nats,
-                user_credentials=str(creds or self.kit(name) / "edge.creds"),
-                tls=self.trust(),
-                tls_handshake_first=True,
-                inbox_prefix=f"_INBOX.{name}",
-                error_cb=note,
-                allow_reconnect=False,
-                connect_timeout=5,
-            )
-        except BaseException:
-            await let_go(client)
-            raise
-        try:
+        held = str(creds or self.kit(name) / "edge.creds")
+        async with bare_client(self.nats, name=name, creds=held, context=self.trust(), note=note) as client:
             yield Intruder(client, troubles)
-        finally:
-            await client.close()
-
-
-async def let_go(client: Client) -> None:
-    """Of a connection that did not come about: nats-py keeps its socket."""
-    transport: Any = client._transport
-    if transport is not None:
-        for writer in (transport._io_writer, transport._bare_io_writer):
-            if writer is not None:
-                writer.transport.abort()
-    await asyncio.sleep(0)
 
 
 class Intruder:

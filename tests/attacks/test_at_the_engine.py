@@ -17,7 +17,8 @@ from nats.errors import Error as NatsError
 from nats.js.errors import APIError
 
 from attacks.conftest import Attack
-from attacks.secured import SHOP, Intruder, Secured, let_go
+from attacks.secured import SHOP, Intruder, Secured
+from network.bare_clients import let_go
 from network.processes import comes, until
 from outvote.core.messages import Elimination, Tally
 from outvote.core.task import Task

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from nats.aio.client import Client
 
+from network.bare_clients import bare_client
 from network.processes import comes
 from outvote.fleet.folder import Fleet
 from outvote.network.access import Access
@@ -100,21 +101,5 @@ async def guest(url: str, name: str, access: Access) -> AsyncIterator[Guest]:
     async def note(error: Exception) -> None:
         troubles.append(str(error))
 
-    client = Client()
-    connecting = client.connect(
-        url,
-        inbox_prefix=f"_INBOX.{name}",
-        user_credentials=str(access.creds),
-        tls=access.context(),
-        tls_handshake_first=True,
-        allow_reconnect=False,
-        max_reconnect_attempts=1,
-        reconnect_time_wait=0,
-        connect_timeout=5,
-        error_cb=note,
-    )
-    await connecting
-    try:
+    async with bare_client(url, name=name, creds=str(access.creds), context=access.context(), note=note) as client:
         yield Guest(client, troubles)
-    finally:
-        await client.close()

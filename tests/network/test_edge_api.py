@@ -221,6 +221,7 @@ def test_health_says_whether_the_edge_is_connected(edge: Edge) -> None:
         connected = True
         reconnections = 0
         wire_bytes = 0
+        credential_expires = None
 
     answer = ask(edge, "GET", "/healthz")
     assert answer.status_code == 200
