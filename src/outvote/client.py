@@ -123,13 +123,7 @@ class Client:
         `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
         and nobody else is trusted then.
         """
-        self._http = httpx.Client(
-            base_url=_checked_url(edge),
-            timeout=timeout,
-            trust_env=False,
-            headers=_headers(edge, token),
-            verify=_trusted(ca),
-        )
+        self._http = httpx.Client(**_settings(edge, timeout, token, ca))
         self._timeout = timeout
         self._notes = _Notes()
 
@@ -217,13 +211,7 @@ class AsyncClient:
         `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
         and nobody else is trusted then.
         """
-        self._http = httpx.AsyncClient(
-            base_url=_checked_url(edge),
-            timeout=timeout,
-            trust_env=False,
-            headers=_headers(edge, token),
-            verify=_trusted(ca),
-        )
+        self._http = httpx.AsyncClient(**_settings(edge, timeout, token, ca))
         self._timeout = timeout
         self._notes = _Notes()
 
@@ -340,6 +328,17 @@ class _Notes:
         _log.warning(
             "%s at the edge for task %r failed (%s): %s. Said once until it works again", what, task, why, then
         )
+
+
+def _settings(edge: str, timeout: float, token: str | None, ca: str | Path | None) -> dict[str, Any]:
+    """What both clients tell httpx."""
+    return {
+        "base_url": _checked_url(edge),
+        "timeout": timeout,
+        "trust_env": False,
+        "headers": _headers(edge, token),
+        "verify": _trusted(ca),
+    }
 
 
 def _checked_url(edge: str) -> str:

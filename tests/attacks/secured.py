@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import ssl
 import subprocess
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import cached_property
@@ -22,7 +20,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from network.bare_clients import bare_client
-from network.processes import OUTVOTE, Running, commands, free_port, until
+from network.processes import OUTVOTE, Running, comes, commands, free_port, until
 
 SHOP: dict[str, Any] = {
     "name": "shop",
@@ -177,15 +175,12 @@ class Intruder:
         self.client = client
         self.troubles = troubles
 
-    async def denied(self, doing: Callable[[], Any], *, times: int = 1) -> str:
+    async def denied(self, doing: Callable[[], Any]) -> str:
         """Do something, and wait until the engine says that it is not allowed."""
         before = len(self.troubles)
         await doing()
         await self.client.flush()
-        deadline = time.monotonic() + 10
-        while len(self.troubles) < before + times:
-            assert time.monotonic() < deadline, "the engine did not refuse it"
-            await asyncio.sleep(0.005)
+        await comes(lambda: len(self.troubles) > before, "the engine refuses it", within=10)
         said = self.troubles[-1]
         assert "permissions violation" in said.lower(), said
         return said

@@ -53,9 +53,15 @@ async def on_a_port(
     server: OperatedServer, *, certificate: Certificate | None = None, **app: Any
 ) -> AsyncIterator[int]:
     """The same API on a real socket, as `outvote server` offers it."""
+    async with served(make_app(server, **app), closing=server.changes.close, certificate=certificate) as port:
+        yield port
+
+
+@asynccontextmanager
+async def served(app: Any, **options: Any) -> AsyncIterator[int]:
+    """An application on a port of its own; `options` are those of `run_app`."""
     with listen("127.0.0.1", 0) as listening:
-        running = run_app(make_app(server, **app), listening, closing=server.changes.close, certificate=certificate)
-        serving = asyncio.create_task(running)
+        serving = asyncio.create_task(run_app(app, listening, **options))
         try:
             yield int(listening.getsockname()[1])
         finally:

@@ -6,8 +6,8 @@ import asyncio
 import functools
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,16 @@ import pytest
 import uvloop
 
 from network.certificates import Authority, replace
+from network.operating import served
 from network.processes import DEADLINE, comes
 from outvote.core.errors import InvalidTask
 from outvote.network import tls
-from outvote.network.http_server import listen, run_app
-from outvote.network.kits import Certificate
 from outvote.network.tls import Renewal, client_context, server_context
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
     await send({"type": "http.response.body", "body": scope["scheme"].encode()})
-
-
-@asynccontextmanager
-async def served(certificate: Certificate) -> AsyncIterator[int]:
-    with listen("127.0.0.1", 0) as listening:
-        serving = asyncio.create_task(run_app(hello, listening, certificate=certificate))
-        try:
-            yield int(listening.getsockname()[1])
-        finally:
-            serving.cancel()
-            with suppress(asyncio.CancelledError):
-                await serving
 
 
 async def get(port: int, context: ssl.SSLContext) -> tuple[int, str]:
@@ -63,7 +50,7 @@ def test_an_application_is_served_over_tls_of_today(tmp_path: Path) -> None:
     certificate = authority.issue()
 
     async def scenario() -> None:
-        async with served(certificate) as port:
+        async with served(hello, certificate=certificate) as port:
             context = client_context(authority.path)
             context.set_alpn_protocols(["h2", "http/1.1"])
             assert (await get(port, context))[1] == "https"
@@ -93,7 +80,7 @@ def test_a_client_trusts_whom_it_was_told_to_and_nobody_else(tmp_path: Path) -> 
     certificate = authority.issue()
 
     async def scenario() -> None:
-        async with served(certificate) as port:
+        async with served(hello, certificate=certificate) as port:
             for context in (client_context(other.path), client_context(None)):
                 with pytest.raises(ssl.SSLCertVerificationError):
                     await get(port, context)
@@ -152,7 +139,7 @@ def test_a_renewed_certificate_is_shown_under_requests_none_of_which_fails(
         def more_than(renewed: int) -> bool:
             return len({first, *shown}) > renewed
 
-        async with served(certificate) as port:
+        async with served(hello, certificate=certificate) as port:
             first, _ = await get(port, context)
             kept = await asyncio.open_connection("127.0.0.1", port, ssl=context)
             visitors = [asyncio.create_task(visit(port)) for _ in range(3)]

@@ -10,8 +10,8 @@ import json
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ import pytest
 import uvloop
 
 from network.certificates import Authority
+from network.operating import served
 from network.processes import DEADLINE, comes
 from outvote.network import http_connections, http_server
 from outvote.network.edge_bodies import read_body
 from outvote.network.http_connections import LARGEST_HEAD, MOST_BYTES, Traffic, Watch
-from outvote.network.http_server import listen, run_app
-from outvote.network.kits import Certificate
 from outvote.network.logs import Tallied
 from outvote.network.tls import client_context
 
@@ -69,18 +68,6 @@ class App:
             async with asyncio.timeout(0.001):
                 return bool((await receive())["type"] == "http.disconnect")
         return False
-
-
-@asynccontextmanager
-async def served(app: Any, watch: Watch, certificate: Certificate | None = None) -> AsyncIterator[int]:
-    with listen("127.0.0.1", 0) as listening:
-        serving = asyncio.create_task(run_app(app, listening, certificate=certificate, watch=watch))
-        try:
-            yield int(listening.getsockname()[1])
-        finally:
-            serving.cancel()
-            with suppress(asyncio.CancelledError):
-                await serving
 
 
 def run(scenario: Coroutine[Any, Any, None], loop: Loop = uvloop.new_event_loop) -> None:
@@ -132,7 +119,7 @@ def test_what_is_not_finished_in_time_is_closed_and_nothing_else_is(
 
     async def scenario() -> None:
         app = App()
-        async with served(app, Watch(traffic, patience=5, ticks=1)) as port:
+        async with served(app, watch=Watch(traffic, patience=5, ticks=1)) as port:
             idle = await asyncio.open_connection("127.0.0.1", port)
             idle[1].write(GET)
             await idle[0].readuntil(b"ok")
@@ -182,7 +169,7 @@ def test_who_does_not_read_an_answer_is_cut_off() -> None:
 
     async def scenario() -> None:
         app = App()
-        async with served(app, Watch(traffic, stuck=5, ticks=1)) as port:
+        async with served(app, watch=Watch(traffic, stuck=5, ticks=1)) as port:
             with socket.create_connection(("127.0.0.1", port)) as client:
                 client.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 await comes(lambda: app.left == 1, "the application hears of it")
@@ -197,7 +184,7 @@ def test_a_handshake_that_never_ends_is_closed(tmp_path: Path, monkeypatch: pyte
     certificate = authority.issue()
 
     async def scenario() -> None:
-        async with served(App(), Watch(patience=5, ticks=1), certificate) as port:
+        async with served(App(), watch=Watch(patience=5, ticks=1), certificate=certificate) as port:
             assert b"200" not in await to_the_end(port)
             assert b"200" not in await to_the_end(port, bytes.fromhex("16030100f5"))  # as one begins
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context(authority.path))
@@ -211,7 +198,7 @@ def test_a_handshake_that_never_ends_is_closed(tmp_path: Path, monkeypatch: pyte
 
 def test_a_head_has_an_end_and_a_request_too() -> None:
     async def scenario() -> None:
-        async with served(App(), Watch()) as port:
+        async with served(App(), watch=Watch()) as port:
             for first, again in (
                 (GET[:-2], b"X: " + b"y" * 1000 + b"\r\n"),
                 (b"GET /", b"x" * 1000),
@@ -231,7 +218,7 @@ def test_connections_that_are_too_many_are_turned_away(caplog: pytest.LogCapture
     traffic = Traffic()
 
     async def scenario() -> None:
-        async with served(App(), Watch(traffic, most=2)) as port:
+        async with served(App(), watch=Watch(traffic, most=2)) as port:
             held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
             for _, writer in held:
                 writer.write(GET)

@@ -8,22 +8,14 @@ from typing import Any
 
 import pytest
 
-from outvote.core.messages import PlayerId, Vote
+from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
+from unit.casting import cast
 
 
 def new_server(arms: int = 3, players: int = 8, tolerate: int = 1, **options: Any) -> VoteServer:
     return VoteServer(Task(arms=arms, players=players, epsilon=0.5, delta=0.05, tolerate=tolerate, **options))
-
-
-def cast(server: VoteServer, player: PlayerId, *arms: int, first: int = 0, incarnation: str = "") -> list[int]:
-    """One player's votes in their order; the arms that are announced in answer."""
-    announced: list[int] = []
-    for sequence, arm in enumerate(arms, start=first):
-        for elimination in server.receive(player, Vote(arm, 0, sequence), incarnation=incarnation):
-            announced += elimination.arms
-    return announced
 
 
 @pytest.mark.parametrize(("tolerate", "needed"), [(0, 2), (1, 3), (2, 4)])

@@ -14,19 +14,11 @@ from outvote.core.errors import MalformedMessage, OutvoteError, UnknownArm, Unkn
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
+from unit.casting import cast
 
 
 def new_server(arms: int = 4, players: int | Sequence[str] = 4, **options: Any) -> VoteServer:
     return VoteServer(Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **options))
-
-
-def cast(server: VoteServer, player: PlayerId, *arms: int, first: int = 0, incarnation: str = "") -> list[int]:
-    """One player's votes in their order; the arms that are announced in answer."""
-    announced: list[int] = []
-    for sequence, arm in enumerate(arms, start=first):
-        for elimination in server.receive(player, Vote(arm, 0, sequence), incarnation=incarnation):
-            announced += elimination.arms
-    return announced
 
 
 # ---- decision 8: distinct votes, the quorum, one announcement

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, check_writable, number, write_json
+from outvote.cli.options import add_json, check_writable, number, tell
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ def run(args: argparse.Namespace) -> int:
         part = Path(f"{args.html}.part")
         part.write_text(page.in_html(verdict), encoding="utf-8")
         part.replace(args.html)
-    if args.json:
-        write_json(verdict.to_json(), args.json)
-    if args.json != "-":
-        print(report.in_text(verdict))
+    tell(args, verdict.to_json(), report.in_text(verdict))
     return 0 if verdict.passed else 1
 
 

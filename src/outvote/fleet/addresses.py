@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from outvote.core.errors import InvalidTask
+from outvote.network.exposure import is_loopback
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 """What every certificate of ours covers besides: a server and its engine talk on one machine."""
@@ -59,13 +60,6 @@ def check_host(text: str) -> str:
             "address of IPv6 in brackets where a port may follow"
         )
     return text.lower()
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _refused(text: str) -> InvalidTask:
