@@ -1,10 +1,15 @@
-"""For all tests: Ctrl-C must reach the commands that are started, and no core is idle while a test waits."""
+"""For all tests: the same examples in every run, Ctrl-C for the commands that are started, and no idle core."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.load_profile("repeatable")  # on every machine, however slow it is; OUTVOTE_FUZZ asks for new examples
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; children would inherit it
     with contextlib.suppress(ValueError):  # only the main thread may

@@ -226,7 +226,7 @@ def outcome(read: Callable[[dict[str, str]], object], body: bytes) -> object:
         return error.problem.status
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(any_form())
 def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
     body = urlencode(form, errors="replace").encode()
@@ -238,7 +238,7 @@ def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
                 ask(**found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_fields_or_are_refused(body: bytes) -> None:
     found = outcome(lambda fields: fields, body)

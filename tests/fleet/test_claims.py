@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nkeys  # type: ignore[import-untyped]  # it ships no types
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from outvote.core.errors import InvalidTask
@@ -88,19 +88,24 @@ def test_the_largest_question_of_an_edge_fits_its_limit() -> None:
     assert len(question) <= edge_permissions("paris").payload
 
 
-@settings(deadline=None)
 @given(st.text(max_size=70))
+@example("_INBOX")
+@example("outvote")
 def test_a_name_is_good_for_a_subject_and_a_folder_or_refused(name: str) -> None:
     try:
         checked = check_edge_name(name)
     except InvalidTask:
         return
     assert NAME.fullmatch(checked)
-    may = edge_permissions(checked)
-    assert all(each.split(".").count(checked) == 1 for each in (*may.publish, may.subscribe[1]))
+    may, of_another = edge_permissions(checked), edge_permissions("another")
+    for own, other in zip(
+        (*may.publish, may.subscribe[1]), (*of_another.publish, of_another.subscribe[1]), strict=True
+    ):
+        pairs = list(zip(own.split("."), other.split("."), strict=True))
+        assert pairs.count((checked, "another")) == 1
+        assert all(mine == theirs for mine, theirs in pairs if theirs != "another")
 
 
-@settings(deadline=None)
 @given(st.from_regex(NAME, fullmatch=True), st.sampled_from("*> ./\\\n\r\t\0é:"), st.integers(0, 64))
 def test_one_sign_with_a_meaning_makes_a_name_bad(name: str, sign: str, where: int) -> None:
     with pytest.raises(InvalidTask, match="an edge's name must be"):

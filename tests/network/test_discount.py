@@ -166,7 +166,7 @@ TASKS = {
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(story=st.lists(turns, max_size=40))
 def test_the_state_is_that_of_a_server_which_was_told_only_what_counts(task: Task, story: list[Any]) -> None:
     told = Told(task)

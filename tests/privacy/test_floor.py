@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outvote.core import protocols
@@ -19,7 +19,6 @@ STEPS = ("decide", "decide", "expose", "answer", "answer", "answer", "forget", "
 
 
 @pytest.mark.parametrize("window", [None, 5.0])
-@settings(deadline=None)
 @given(
     floor=st.integers(2, 9),
     budget=st.sampled_from([None, 1.0]),

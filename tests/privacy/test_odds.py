@@ -30,7 +30,6 @@ def obeys(laws: Laws, budget: float) -> bool:
 @given(trials=SIZES, mean=MEANS, budget=BUDGETS)
 @example(trials=127, mean=0.1, budget=20.0)
 @example(trials=127, mean=0.5, budget=1e-6)
-@settings(deadline=None)
 def test_others_unknown(trials: int, mean: float, budget: float) -> None:
     laws = posterior.others_unknown(trials, mean, budget)
     assert obeys(laws, budget)
@@ -39,7 +38,6 @@ def test_others_unknown(trials: int, mean: float, budget: float) -> None:
 
 
 @given(trials=SIZES, data=st.data())
-@settings(deadline=None)
 def test_others_known(trials: int, data: st.DataObject) -> None:
     events = data.draw(st.integers(1, trials))
     budget = data.draw(st.floats(1e-6, min(20, LARGEST / events)))
@@ -48,7 +46,6 @@ def test_others_known(trials: int, data: st.DataObject) -> None:
 
 
 @given(trials=SIZES, prior=st.floats(0.001, 0.999), mean=MEANS, budget=st.floats(1e-6, 5), data=st.data())
-@settings(deadline=None)
 def test_the_posterior_of_any_message(
     trials: int, prior: float, mean: float, budget: float, data: st.DataObject
 ) -> None:

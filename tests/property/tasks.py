@@ -11,14 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from outvote.core.schedule import Schedule
 from outvote.core.task import Task
-
-REPEATABLE = settings(derandomize=True, database=None, deadline=None)
-"""The same examples in every run, on every machine, however slow it is."""
 
 SEEDS = st.integers(0, 2**16)
 

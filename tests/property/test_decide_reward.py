@@ -18,7 +18,7 @@ from outvote.core.task import Task
 
 from .fleet import new_player, restored_player
 from .literal import LiteralPlayer, assert_same, epoch_length
-from .tasks import REPEATABLE, SEEDS, ShortTask, pace, rewards, tasks
+from .tasks import SEEDS, ShortTask, pace, rewards, tasks
 
 Step = tuple[str, int, int]
 """What to do, how often, and a seed for its details."""
@@ -74,7 +74,7 @@ class Side:
         assert self.player.snapshot() == snapshot
 
 
-@settings(REPEATABLE, max_examples=160)
+@settings(max_examples=160)
 @given(data=st.data(), plan=steps(*IMMEDIATE, most=20))
 def test_a_player_with_immediate_rewards_is_algorithm_2_to_the_letter(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks())
@@ -98,7 +98,7 @@ def test_a_player_with_immediate_rewards_is_algorithm_2_to_the_letter(data: st.D
         assert_same(side.player, side.literal)
 
 
-@settings(REPEATABLE, max_examples=160)
+@settings(max_examples=160)
 @given(data=st.data(), plan=steps(*DELAYED, "forget", most=40))
 def test_rewards_that_come_late_or_never_count_when_they_come(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks())
@@ -125,7 +125,7 @@ def test_rewards_that_come_late_or_never_count_when_they_come(data: st.DataObjec
         assert side.player.snapshot()["pulls"] == [given_rewards[arm] for arm in range(len(task.arms))]
 
 
-@settings(REPEATABLE, max_examples=150)
+@settings(max_examples=150)
 @given(data=st.data(), plan=steps(*DELAYED, "answer newest", most=20))
 def test_each_decision_is_rewarded_once(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks(short=True))
@@ -156,7 +156,7 @@ def test_each_decision_is_rewarded_once(data: st.DataObject, plan: list[Step]) -
     assert side.player.snapshot() == before
 
 
-@settings(REPEATABLE, max_examples=60)
+@settings(max_examples=60)
 @given(
     task=tasks(short=False),
     answered=st.sampled_from([0.0, 0.5, 0.9, 0.99, 1.0]),

@@ -23,7 +23,7 @@ from outvote.core.tally_player import MOST_WAITING, TallyPlayer
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 
-from .tasks import REPEATABLE, SEEDS, tasks
+from .tasks import SEEDS, tasks
 from .test_tally_delivery import tally_tasks
 
 Step = tuple[str, int, int]
@@ -214,7 +214,7 @@ def run(told: Told, plan: list[Step]) -> None:
         told.check()
 
 
-@settings(REPEATABLE, max_examples=250)
+@settings(max_examples=250)
 @given(task=tally_tasks(), plan=PLANS)
 def test_exposures_among_decisions_make_tallies_that_every_server_takes_and_none_twice(
     task: Task, plan: list[Step]
@@ -226,7 +226,7 @@ def test_exposures_among_decisions_make_tallies_that_every_server_takes_and_none
     assert (server.refused, server.duplicates) == (0, 0)
 
 
-@settings(REPEATABLE, max_examples=160)
+@settings(max_examples=160)
 @given(task=tasks(window=None, short=True), plan=PLANS)
 def test_exposures_among_decisions_leave_a_player_of_votes_that_can_be_restored(task: Task, plan: list[Step]) -> None:
     told = Told(task)
@@ -236,7 +236,7 @@ def test_exposures_among_decisions_leave_a_player_of_votes_that_can_be_restored(
     assert [vote.sequence for vote in told.sent] == list(range(len(votes)))
 
 
-@settings(REPEATABLE, max_examples=100)
+@settings(max_examples=100)
 @given(task=tasks(window=None, short=True), exposures=st.lists(st.integers(0, 5), max_size=200), seed=SEEDS)
 def test_an_exposure_counts_for_its_arm_as_a_decision_does(task: Task, exposures: list[int], seed: int) -> None:
     told, rng = Told(task), random.Random(seed)

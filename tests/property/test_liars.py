@@ -17,8 +17,6 @@ from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 
-from .tasks import REPEATABLE
-
 SITES = 5
 NEARLY = 1e-9
 
@@ -47,7 +45,7 @@ def histories(draw: st.DrawFn) -> tuple[Task, dict[int, int], list[tuple[int, in
     return task, began, rounds
 
 
-@settings(REPEATABLE, max_examples=40)
+@settings(max_examples=40)
 @given(histories())
 def test_liars_add_nothing_to_what_the_others_have_shown(
     history: tuple[Task, dict[int, int], list[tuple[int, int, tuple[int, ...]]]],
@@ -76,7 +74,7 @@ def test_liars_add_nothing_to_what_the_others_have_shown(
     assert again.snapshot() == found.snapshot()
 
 
-@settings(REPEATABLE, max_examples=80)
+@settings(max_examples=80)
 @given(st.data())
 def test_the_best_arm_outlives_every_arm_that_all_honest_voters_drop_before_it(data: st.DataObject) -> None:
     """Lemma 4 with liars: arm 0 is best, the last arm bad; who is honest drops the bad one before the best."""

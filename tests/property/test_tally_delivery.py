@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from outvote.core.task import Task
 
 from .tally_fleet import Site, TallyFleet
-from .tasks import REPEATABLE, SEEDS, Rewards, rewards
+from .tasks import SEEDS, Rewards, rewards
 
 SITES = st.integers(0, 59)
 SHARES = st.sampled_from([0.3, 0.7, 1.0])
@@ -136,7 +136,7 @@ class AnyTallyDelivery(RuleBasedStateMachine):
 
 
 def test_tally_ends_as_its_log_read_once_whatever_happens_to_messages_and_machines() -> None:
-    run_state_machine_as_test(AnyTallyDelivery, settings=settings(REPEATABLE, max_examples=70, stateful_step_count=20))
+    run_state_machine_as_test(AnyTallyDelivery, settings=settings(max_examples=70, stateful_step_count=20))
 
 
 def test_seeded_runs_see_every_mishap() -> None:
