@@ -65,8 +65,9 @@ faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedule
 load: $(VENV)/.dev ## 5,000 edges on this machine for ten minutes (LOAD=--smoke for half a minute)
 	$(BIN)/python benchmarks/load/load.py $(LOAD)
 
-soak: $(VENV)/.dev ## an hour with edges and tasks that come and go: does anything grow?
+soak: $(VENV)/.dev ## an hour with edges and tasks that come and go, then 6,000 tasks at one edge: does anything grow?
 	$(BIN)/python benchmarks/load/soak.py
+	$(BIN)/python benchmarks/load/churn.py
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,10 +11,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,23 +21,21 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import httpx
+from benchmarks.load.slopes import line
 from benchmarks.load.world import NotEnough, Size, World, world
 from benchmarks.network import parts
 from benchmarks.network.processes import ChildFailed
 from benchmarks.run import machine_alone, tidy, write
 from benchmarks.timing import say
-from scipy.stats import t as student
 
 RESULTS = Path(__file__).with_name("soak.json")
 SAMPLE_EVERY = 10.0
-WARM_UP = 0.25
-"""Share of the time that is left out: caches fill, and memory that was freed is used again."""
-BLOCKS = 15
-"""Samples close in time are alike: a line goes through the means of so many stretches."""
+WARM_UP = 0.5
+"""Share of the time that is left out: caches fill, and all pages that were taken once are touched (see churn.py)."""
 SETTLE = 120.0
 FLEET = Size(
     edges=40, tasks=12, processes=1, commands=2, visits=1.5, events=1_200, tick=0.2,
-    away=20, swap=10.0, task_seconds=240.0,
+    away=20, swap=10.0, task_seconds=30.0,
 )  # fmt: skip
 PAGES = ("/v1/tasks", "/v1/edges", "/metrics", "/healthz", "/", "/fleet", "/openapi.json")
 
@@ -66,7 +63,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=3600.0, help="how long (3600)")
     parser.add_argument(
-        "--task-seconds", type=float, default=FLEET.task_seconds, help="after which a task without a winner ends (240)"
+        "--task-seconds", type=float, default=FLEET.task_seconds, help="after which a task without a winner ends (30)"
     )
     parser.add_argument("--seed", type=int, default=2, help="of the traffic and the tasks (2)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where results go (of an hour: soak.json beside this)")
@@ -157,35 +154,6 @@ def growth(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     records = [each["records"] for each in kept]
     found["engine bytes a record"] = line(records, [each["processes"]["engine"]["rss_mib"] * 2**20 for each in kept])
     return found
-
-
-def line(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
-    """The slope of the line through the means of blocks, with its 95 % interval; and where the values lie."""
-    xs, ys = blocks(x), blocks(y)
-    count = len(xs)
-    if count < 3:
-        return {"first": y[0], "last": y[-1], "least": min(y), "most": max(y)}
-    mean_x, mean_y = sum(xs) / count, sum(ys) / count
-    square = sum((each - mean_x) ** 2 for each in xs)
-    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(xs, ys, strict=True)) / square
-    rest = sum((b - mean_y - slope * (a - mean_x)) ** 2 for a, b in zip(xs, ys, strict=True))
-    half = float(student.ppf(0.975, count - 2)) * math.sqrt(rest / (count - 2) / square)
-    return {
-        "first": ys[0],
-        "last": ys[-1],
-        "least": min(y),
-        "most": max(y),
-        "slope": slope,
-        "low": slope - half,
-        "high": slope + half,
-    }
-
-
-def blocks(values: Sequence[float]) -> list[float]:
-    """Means of stretches of equal length."""
-    cut: Callable[[int], int] = lambda number: number * len(values) // BLOCKS  # noqa: E731
-    found = [values[cut(number) : cut(number + 1)] for number in range(BLOCKS)]
-    return [sum(each) / len(each) for each in found if each]
 
 
 if __name__ == "__main__":

@@ -257,8 +257,7 @@ def world(size: Size, *, seed: int, server: Sequence[str] | None = None, tasks_f
             prefix="outvote-load-", ignore_cleanup_errors=True, dir=MEMORY if MEMORY.is_dir() else None
         )
         found = World(folder, Path(stack.enter_context(memory)), size, seed)
-        options = ["--store", str(folder / "engine"), "--port", "0", "--engine-port", "0", "--json"]
-        options += ["--log-level", "error"]
+        options = server_options(folder)
         starting = (
             outvote("server", *options)
             if server is None
@@ -272,8 +271,7 @@ def world(size: Size, *, seed: int, server: Sequence[str] | None = None, tasks_f
         found.pids = {"server": started.pid, "engine": ready["pids"]["engine"]}
         for number in range(size.commands):
             name = f"command-{number}"
-            asked_of = ["--nats", found.nats_url, "--store", str(folder / f"{name}.db"), "--port", "0", "--json"]
-            child = stack.enter_context(outvote("edge", name, *asked_of, "--log-level", "error"))
+            child = stack.enter_context(outvote("edge", name, *edge_options(folder, name, found.nats_url)))
             found.commands[name] = child, child.hear()["urls"]["edge"]
         say(f"a server with its engine, and {size.commands} edges as processes of their own")
         if tasks_first:
@@ -302,6 +300,16 @@ def world(size: Size, *, seed: int, server: Sequence[str] | None = None, tasks_f
                 raise NotEnough(heard["error"])
             say(f"process {number + 1} of {size.processes}: {heard['connected']:,} edges are connected")
         yield found
+
+
+def server_options(folder: Path) -> list[str]:
+    """With an engine of its own, at free ports, quiet, and telling where it is."""
+    return ["--store", str(folder / "engine"), "--port", "0", "--engine-port", "0", "--json", "--log-level", "error"]
+
+
+def edge_options(folder: Path, name: str, nats_url: str) -> list[str]:
+    store = str(folder / f"{name}.db")
+    return ["--nats", nats_url, "--store", store, "--port", "0", "--json", "--log-level", "error"]
 
 
 def parts(names: Sequence[str], count: int) -> list[Sequence[str]]:

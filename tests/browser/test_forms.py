@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from browser.fleet import Fleet
@@ -77,6 +78,29 @@ def test_what_is_refused_is_said_and_nothing_typed_is_lost(
     expect(problem).to_be_focused()
     for label, text in given.items():
         expect(labelled(page, label)).to_have_value(text)
+
+
+def test_liars_are_refused_beside_their_field_and_tolerated(look: Open, fleet: Fleet) -> None:
+    """On a phone in the dark: a narrow page, and colours of its own."""
+    given = "name=with-liars&protocol=tally&arms=2&players=3&delta=0.05&epsilon=0&tolerate=3"
+    in_the_dark = {**LOOKS["phone"], "color_scheme": "dark"}
+    page = look(fleet.url, f"/tasks/new?{given}", forgive="status of 422", bypass_csp=True, **in_the_dark)  # for axe
+    field = labelled(page, "Tolerate lying sites")
+    with page.expect_request(re.compile(r"/tasks/new/plan\?.*tolerate=2")):  # the planner hears of it
+        field.fill("2")
+    page.get_by_role("button", name="Create task").click()
+    expect(page.get_by_role("alert")).to_contain_text("less than half of the 3 players, got 2")
+    expect(field).to_have_value("2")
+    expect(field).to_have_accessible_description(re.compile("^Tolerate must be .* less than half of the 3 players"))
+    expect(page.locator("#wrong")).to_be_visible()
+    assert sideways(page) <= 0
+    report = Axe().run(page, context="#new-task")  # the planner beside it may be at work, and is pale then
+    assert report.violations_count == 0, report.generate_report()
+    field.fill("1")
+    page.get_by_role("button", name="Create task").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("with-liars")
+    expect(page.get_by_role("main")).to_contain_text("Sites that may lie")
+    assert fleet.shown("with-liars")["task"]["tolerate"] == 1
 
 
 def fleet_lacks(fleet: Fleet, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -15,6 +16,7 @@ from outvote.core.task import PROTOCOLS, Task
 from outvote.dashboard import forms
 from outvote.network.admin_request import Refused
 from outvote.network.expectation import Expectation
+from outvote.planner.plan import left_out, tasks
 from outvote.planner.question import Question, ask
 
 WHOLE = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "4", "epsilon": "0", "delta": "0.05"}
@@ -55,6 +57,7 @@ def test_fifty_fields_are_not_too_many() -> None:
 
 def test_a_form_gives_the_task_that_a_program_would_ask_for() -> None:
     given = {**WHOLE, "floor": "7", "privacy_budget": "1.5", "reward_window": "60", "fallback": "green", "traffic": "9"}
+    given["tolerate"] = "1"
     assert forms.task_of(given) == Task(
         name="shop",
         protocol="tally",
@@ -66,6 +69,7 @@ def test_a_form_gives_the_task_that_a_program_would_ask_for() -> None:
         privacy_budget=1.5,
         reward_window=60,
         fallback="green",
+        tolerate=1,
     )
 
 
@@ -148,6 +152,14 @@ def test_what_is_no_number_is_refused_with_its_field(written: str) -> None:
         ({"fallback": "blue"}, "fallback must be one of the arms 'red', 'green', got 'blue'"),
         ({"reward_window": "0"}, "reward_window must be a number above 0, got 0"),
         ({"code": "morse"}, "code must be one of"),
+        ({"tolerate": "some"}, "tolerate must be a number, got 'some'"),
+        ({"tolerate": "-1"}, "tolerate must be a whole number from 0 to 1, less than half of the 4 players, got -1"),
+        ({"tolerate": "0.5"}, "tolerate must be a whole number from 0 to 1, less than half of the 4 players, got 0.5"),
+        ({"tolerate": "2"}, "tolerate must be a whole number from 0 to 1, less than half of the 4 players, got 2"),
+        (
+            {"players": "8", "tolerate": "3", "protocol": "dme", "epsilon": "0.5"},
+            "tolerate 3 needs 4 + 3 votes against an arm, and if 3 of the 8 players say nothing there are 5",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_is_wrong(changed: dict[str, str], detail: str | None) -> None:
@@ -157,6 +169,32 @@ def test_what_cannot_be_is_refused_with_what_is_wrong(changed: dict[str, str], d
     status, said = refusal({**WHOLE, **changed})
     assert status == 422
     assert said.startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"tolerate": "2"}, "tolerate"),
+        ({"players": "8", "tolerate": "3", "protocol": "dme", "epsilon": "0.5"}, "tolerate"),
+        ({"privacy_budget": "much"}, "privacy_budget"),  # said with a blank
+        ({"privacy_budget": "99"}, "privacy_budget"),
+        ({"active_players": "2"}, "active_players"),
+        ({"delta": "2"}, "delta"),
+        ({"traffic": "-1"}, "traffic"),  # its type says so
+        ({"baseline": "0.9", "difference": "0.5"}, "baseline"),
+        ({"arms": ""}, None),
+    ],
+)
+def test_a_refusal_is_of_a_field(changed: dict[str, str], field: str | None) -> None:
+    form = forms.fields(urlencode({**WHOLE, **changed}).encode())
+    with pytest.raises(Refused) as caught:
+        forms.expectation_of(form if forms.task_of(form) else {})
+    assert forms.field_of(caught.value.problem.detail) == field
+
+
+def test_what_begins_with_no_field_is_of_none() -> None:
+    for detail in ("a task named 'delta' exists already", "Ünknown", "", "named delta", "tolerated"):
+        assert forms.field_of(detail) is None
 
 
 # ---- what is expected
@@ -193,9 +231,18 @@ def test_the_planner_is_asked_how_many_and_for_the_best_arm_without_an_epsilon()
     assert isinstance(ask(**asked), Question)
 
 
+@pytest.mark.parametrize("players", [1, 2, 3, 8, 16, 17, 40])
+def test_of_every_number_of_liars_that_tally_tolerates_there_is_a_plan(players: int) -> None:
+    for liars in range((players + 1) // 2):
+        question = ask(**forms.question_of({"players": str(players), "tolerate": str(liars)}))
+        found = Counter(task.protocol for task in tasks(question))
+        assert found["tally"] == 2
+        assert len(found) + len(list(left_out(question))) == 3
+
+
 # ---- any form
 
-FIELDS = (*forms.WORDS, *forms.NUMBERS, *forms.COUNTS_OR_NAMES, *forms.EXPECTED, "instances", "other")
+FIELDS = (*forms.FIELDS, "other")
 NUMBER = st.one_of(
     st.integers(-2, 200).map(str),
     st.floats(allow_nan=True, allow_infinity=True).map(str),

@@ -317,6 +317,44 @@ def test_what_is_refused_comes_back_with_what_was_typed(look: Look) -> None:
     look(visit)
 
 
+def test_liars_are_tolerated_by_form_or_refused_beside_their_field(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        votes = {**FORM, "players": "8", "protocol": "dme", "epsilon": "0.5"}
+        for form, detail in (
+            ({**FORM, "players": "8", "tolerate": "4"}, "Tolerate must be a whole number from 0 to 3, less than half"),
+            ({**votes, "tolerate": "3"}, "Tolerate 3 needs 4 + 3 votes against an arm, and if 3 of the 8 players"),
+        ):
+            page = shown(await there.send("/tasks/new", **form), 422)
+            assert faults(page) == []
+            assert {name: page.value(name) for name in form} == form
+            assert "open" in page.one("details").attributes
+            field = page.one("input", name="tolerate")
+            assert (field.attributes["aria-invalid"], field.attributes["aria-describedby"]) == ("true", "wrong")
+            assert page.one("p", id="wrong").text.startswith(detail)
+            assert page.one("div", id="problem").text.endswith(page.one("p", id="wrong").text)
+            assert len([each for each in page.elements if "aria-invalid" in each.attributes]) == 1
+        assert there.server.fold.read == 0
+        task = (await there.send("/tasks/new", **votes, tolerate="2")).headers["location"]
+        assert there.server.fold.tasks[task.removeprefix("/tasks/")].task.tolerate == 2
+        page = await there.page(task)
+        told = dict(zip((each.text for each in page.all("dt")), (each.text for each in page.all("dd")), strict=True))
+        assert told["Sites that may lie"] == "2"
+
+    look(visit)
+
+
+def test_what_is_refused_of_a_list_or_a_choice_is_beside_it_too(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        for name, value in (("arms", "red"), ("players", "0"), ("protocol", "x"), ("quorum", "certified")):
+            page = shown(await there.send("/tasks/new", **{**FORM, name: value}), 422)
+            assert faults(page) == []
+            (marked,) = [each for each in page.elements if "aria-invalid" in each.attributes]
+            assert marked.attributes["name"] == name
+            assert page.one("p", id="wrong").text.lower().startswith(name)
+
+    look(visit)
+
+
 def test_what_is_no_form_is_refused_with_a_page(look: Look) -> None:
     async def visit(there: Looking) -> None:
         for body, status in ((b"name=\xff", 400), (b"a=1&" * 60, 400), (b"a=" + b"x" * 70_000, 413), (b"", 422)):
@@ -354,11 +392,13 @@ def test_a_bit_budget_is_kept_by_forms_too(engine: Engine) -> None:
 
 def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
     async def visit(there: Looking) -> None:
-        asked = "arms=2&players=4&difference=0.4&traffic=1000&name=shop&delta=0.05"
+        asked = "arms=2&players=4&difference=0.4&traffic=1000&name=shop&delta=0.05&tolerate=1"
         page = await there.page(f"/tasks/new?plan=1&{asked}")
         assert faults(page) == []
         aside = page.one("aside", id="plan")
+        assert "2 variants, 4 sites, 1 of which may lie; the best is better by 0.4." in aside.text
         assert "Recommended: tally" in aside.text
+        assert aside.text.count("it holds even if 1 of 4 sites lie") == 6
         choices = [each for each in page.all("a") if "data-choose" in each.attributes]
         assert len(choices) == 6
         for number, choice in enumerate(choices):
@@ -368,7 +408,7 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
             made = await there.send("/tasks/new", **{**given, "name": f"t{number}"})
             assert made.status_code == 303, made.text
             task = there.server.fold.tasks[made.headers["location"].removeprefix("/tasks/")].task
-            assert task.protocol == chosen["protocol"]
+            assert (task.protocol, task.tolerate) == (chosen["protocol"], 1)
         part = await there.client.get(f"/tasks/new/plan?{asked}")
         assert (part.status_code, part.headers["content-security-policy"]) == (200, POLICY)
         alone = Page(f"<body>{part.text}</body>")
@@ -376,6 +416,7 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
         for wrong, detail in (
             ("arms=1", "Arms must be a whole number"),
             ("delta=x", "Delta must be a number, got 'x'."),
+            ("players=8&tolerate=3&difference=0.4", "Dme is left out: tolerate 3 needs 4 + 3 votes against an arm"),
         ):
             text = (await there.client.get(f"/tasks/new/plan?{wrong}")).text
             assert detail in Page(f"<body>{text}</body>").text

@@ -49,9 +49,15 @@ def test_tolerance_costs_events_and_the_guarantee_says_of_how_many_liars_it_hold
 def test_what_cannot_be_tolerated_is_refused_with_why() -> None:
     with pytest.raises(InvalidTask, match="tolerate must be a whole number from 0 to 3"):
         ask(players=8, tolerate=4)
-    with pytest.raises(InvalidTask, match=r"at most 2 with 8 sites and N_γ 8, got 3: an arm falls with 4 \+ 3 votes"):
-        ask(players=8, tolerate=3)
-    assert ask(players=8, tolerate=3, active_players=2).tolerate == 3
+
+
+def test_votes_that_tolerate_too_few_liars_are_left_out_with_why() -> None:
+    question = ask(players=8, tolerate=3)
+    assert [task.protocol for task in plan.tasks(question)] == ["edme", "edme", "tally", "tally"]
+    [why] = plan.left_out(question)
+    assert why.startswith("dme is left out: tolerate 3 needs 4 + 3 votes against an arm, and if 3 of the 8 players")
+    assert [task.protocol for task in plan.tasks(ask(players=17, tolerate=8))] == ["tally", "tally"]
+    assert not list(plan.left_out(ask(players=8, tolerate=3, active_players=2)))
 
 
 def test_votes_that_nobody_is_left_to_cast_never_come() -> None:

@@ -68,7 +68,7 @@ class Dashboard:
             undefined=jinja2.StrictUndefined,
         )
         self._templates.globals.update(version=__version__, plotly=plotly_version(), urlencode=urlencode)
-        for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment"):
+        for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment", "on_form"):
             self._templates.filters[each] = getattr(formats, each)
         self._templates.filters["duration"] = duration
         self._library: bytes | None = None
@@ -228,7 +228,8 @@ class Dashboard:
         return self._page(request, "confirm.html", {"verb": verb, "task": self._admin.describe_task(found)})
 
     async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
-        filled = {"form": form, "problem": problem, "protocols": PROTOCOLS}
+        wrong = None if problem is None else forms.field_of(problem.detail)
+        filled = {"form": form, "problem": problem, "wrong": wrong, "protocols": PROTOCOLS}
         planned = await self._planned(form) if "plan" in form else {"plan": None, "trouble": None, "form": form}
         return self._page(request, "new_task.html", {**planned, **filled}, status=problem.status if problem else 200)
 

@@ -17,11 +17,12 @@ from outvote.network.expectation import Expectation
 
 DEFAULTS: Final = {"protocol": "tally", "epsilon": "0", "delta": "0.05", "arms": "classic\nbold\ngreen", "players": "8"}
 WORDS: Final = ("name", "protocol", "quorum", "code", "fallback")
-NUMBERS: Final = ("epsilon", "delta", "active_players", "floor", "privacy_budget", "reward_window")
+NUMBERS: Final = ("epsilon", "delta", "active_players", "floor", "privacy_budget", "reward_window", "tolerate")
 COUNTS_OR_NAMES: Final = ("arms", "players")
 EXPECTED: Final = ("traffic", "baseline", "difference")
-PLANNED: Final = ("delta", "epsilon", "floor", "privacy_budget", *EXPECTED)
+PLANNED: Final = ("delta", "epsilon", "active_players", "floor", "privacy_budget", "tolerate", *EXPECTED)
 """Numbers that the planner is asked with."""
+FIELDS: Final = (*WORDS, *NUMBERS, *COUNTS_OR_NAMES, *EXPECTED, "instances")
 
 
 def fields(body: bytes) -> dict[str, str]:
@@ -61,6 +62,15 @@ def question_of(form: Mapping[str, str]) -> dict[str, Any]:
             value = count_or_names(form[key])
             asked[key] = value if isinstance(value, int) else len(value)
     return asked
+
+
+def field_of(detail: str) -> str | None:
+    """The field that a refusal speaks of, as it begins with its name; or has it as its path, where a type is wrong."""
+    told = re.match(r"[a-z]+(?:[_ ][a-z]+)?", detail)
+    words = re.split("[_ ]", told[0]) if told else []
+    path = re.match(r"Expected .* - at `\$\.(\w+)`", detail)
+    named = ("_".join(words), *words[:1], path[1] if path else "")
+    return next((name for name in named if name in FIELDS), None)
 
 
 def count_or_names(text: str) -> int | list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from outvote.core.errors import InvalidTask
 from outvote.core.ledger import bits_bound
 from outvote.core.task import Task
 from outvote.planner import estimate, words
@@ -127,18 +129,38 @@ def count(question: Question) -> int:
 
 
 def tasks(question: Question) -> Iterator[Task]:
-    """Every way to run it."""
-    base: dict[str, Any] = {
-        "arms": question.arms, "players": question.players, "delta": question.delta, "tolerate": question.tolerate,
-    }  # fmt: skip
+    """Every way to run it; without votes where they tolerate fewer liars."""
     for quorum in ("paper", "certified"):
-        votes = {**base, "epsilon": question.vote_epsilon, "quorum": quorum}
-        yield Task(**votes, protocol="dme", active_players=question.active_players)
-        yield Task(**votes, protocol="edme", instances=min(8, question.players))
-    tally = {**base, "epsilon": question.epsilon or 0, "protocol": "tally"}
+        for protocol in ("dme", "edme"):
+            with suppress(InvalidTask):
+                yield _of_votes(question, protocol, quorum)
+    tally = {**_base(question), "epsilon": question.epsilon or 0, "protocol": "tally"}
     yield Task(**tally, floor=question.floor)
     budget = BUDGET_SHOWN if question.privacy_budget is None else question.privacy_budget
     yield Task(**tally, floor=question.floor, privacy_budget=budget)
+
+
+def left_out(question: Question) -> Iterator[str]:
+    """Which protocols are no option, and why."""
+    for protocol in ("dme", "edme"):
+        try:
+            _of_votes(question, protocol, "paper")
+        except InvalidTask as error:
+            yield f"{protocol} is left out: {error}"
+
+
+def _base(question: Question) -> dict[str, Any]:
+    return {
+        "arms": question.arms, "players": question.players, "delta": question.delta, "tolerate": question.tolerate,
+    }  # fmt: skip
+
+
+def _of_votes(question: Question, protocol: str, quorum: str) -> Task:
+    """Refused is only that too many lie: `question.ask` has refused the rest."""
+    voters: dict[str, Any] = {"active_players": question.active_players}
+    if protocol == "edme":
+        voters = {"instances": min(8, question.players)}
+    return Task(**_base(question), epsilon=question.vote_epsilon, quorum=quorum, protocol=protocol, **voters)
 
 
 def _fit_floor(question: Question, options: list[Option]) -> list[Option]:
@@ -227,7 +249,8 @@ def _times(ratio: float) -> str:
 
 
 def _advice(question: Question, options: list[Option], chosen: Option | None) -> Iterator[str]:
-    """For what takes too long: what would be bearable."""
+    """What is left out; and for what takes too long, what would be bearable."""
+    yield from left_out(question)
     if question.traffic is None:
         return
     seen = set()

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import InvalidTask
-from outvote.core.schedule import least_quorum
 from outvote.core.task import Task
 from outvote.simulation.activity import Trace, Weighted, read_activity
-from outvote.theory import most_tolerated
 
 DEFAULT_DIFFERENCE = 0.1
 LEAST_DIFFERENCE = 1e-6
@@ -131,14 +129,8 @@ def ask(
         note=note,
         tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2),
     )
-    # The tasks themselves refuse the rest: δ, N_γ, the budget.
+    # The tasks themselves refuse the rest: δ, N_γ, the budget. Votes that tolerate too few liars are left out of plans.
     Task(arms=count, players=sites, epsilon=question.vote_epsilon, delta=delta, active_players=active)
-    if question.tolerate > most_tolerated(sites, active):
-        raise InvalidTask(
-            f"tolerate must be at most {most_tolerated(sites, active)} with {sites} sites and N_γ {active:g}, got "
-            f"{question.tolerate}: an arm falls with {least_quorum(active)} + {question.tolerate} votes, and so many "
-            f"are not left if {question.tolerate} say nothing; ask for fewer --active-players"
-        )
     Task(arms=count, players=sites, epsilon=0, delta=delta, protocol="tally", privacy_budget=privacy_budget)
     return question
 
