@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs gallery site screenshots attacks faults load soak clean
+.PHONY: help demo test lint bench paper docs gallery site screenshots attacks faults load soak compiled clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,9 +14,11 @@ help: ## show what there is
 demo: $(VENV)/.run ## watch a fleet of real processes find the best of five variants
 	@$(BIN)/outvote demo $(DEMO)
 
-test: $(VENV)/.dev ## run all tests
+test: compiled ## run all tests
 	@tests/tools.sh $(VENV)/tools
 	PATH="$(CURDIR)/$(VENV)/tools/usr/bin:$$PATH" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+
+compiled: $(VENV)/.compiled
 
 lint: $(VENV)/.dev ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -88,3 +90,8 @@ $(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@$(PIP) install --constraint constraints.txt --editable '.[sim,dask,network,client,openfeature,dashboard,bench,docs,dev]'
 	@touch $(VENV)/.run $@
+
+$(VENV)/.compiled: $(VENV)/.dev $(wildcard src/outvote/simulation/kernels/*.py)
+	@echo "Compiling the simulator (once)…"
+	@$(BIN)/python tests/compile.py
+	@touch $@

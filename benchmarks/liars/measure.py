@@ -25,7 +25,7 @@ RESULTS = Path(__file__).with_name("measures.json")
 SEED = 53
 FLEETS = (16, 64)
 TOLERATED = (0, 1, 2, 4)
-TRIALS = 10
+TRIALS = 30
 """Of each of many settings; where the error itself is measured, in `hard`, there are more."""
 
 
@@ -101,7 +101,7 @@ def votes(_: Effort) -> Record:
                     for tolerate in {0, liars}:
                         result = play(
                             protocol="dme", quorum=quorum, players=players, active_players=active, liars=liars, lie=lie,
-                            tolerate=tolerate, **VOTES, horizon=3_500 * players, trials=TRIALS if players == 16 else 4,
+                            tolerate=tolerate, **VOTES, horizon=3_500 * players, trials=TRIALS if players == 16 else 12,
                         )  # fmt: skip
                         row["tolerated" if tolerate else "believed"] = outcome(result)
                     rows.append(row)

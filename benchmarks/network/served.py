@@ -23,6 +23,7 @@ from outvote.network.edge import TICK, Edge
 from outvote.network.edge_api import make_app
 from outvote.network.edge_bodies import Receive, Scope, Send
 from outvote.network.edge_store import EdgeStore
+from outvote.network.exposure import LOCAL
 from outvote.network.http_server import listen, run_app
 from outvote.network.records import task_record
 
@@ -80,7 +81,7 @@ def on_fastapi(edge: Edge) -> Any:
 
 
 VARIANTS: dict[str, Callable[[Edge], Any]] = {
-    "ours": make_app,
+    "ours": lambda edge: make_app(edge, hosts=LOCAL),  # as the command runs it
     "bare": lambda edge: bare,
     "starlette": on_starlette,
     "fastapi": on_fastapi,

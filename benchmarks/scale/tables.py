@@ -19,9 +19,9 @@ STEPS = ((5_000, 50), (50_000, 500), (1_000_000, 10_000))
 GIB = 2**30
 
 
-def tables(speed: Results, measures: Results, load: Results, soak: Results, mended: Results) -> dict[str, str]:
+def tables(speed: Results, measures: Results, load: Results, soak: Results, churn: Results) -> dict[str, str]:
     """By the name of the generated part, without `scale-`: from benchmarks/results.json, and from measures.json,
-    load.json, soak.json and soak-mended.json of `scale` and `load`."""
+    load.json, soak.json and churn.json of `scale` and `load`."""
     limits = Limits(speed["network"], measures["wire"], load)
     day = measures["day"]
     return {
@@ -32,7 +32,7 @@ def tables(speed: Results, measures: Results, load: Results, soak: Results, mend
         "questions": questions(limits, measures["wire"], day),
         "load": load_part(load, speed["network"]),
         "soak": soak_part(soak, limits),
-        "soak-mended": soak_part(mended, limits),
+        "churn": churn_part(churn),
     }
 
 
@@ -305,17 +305,24 @@ def soak_part(soak: Results, limits: Limits) -> str:
     needs {number(limits.in_memory)} each. At the end {check["acknowledged"]:,} acknowledged messages were compared:
     {check["lost"]} lost, {check["twice"]} counted twice; of {check["states"]:,} states of tasks at edges and server
     {check["disagreements"]} disagreed."""
-    gone = tasks["deleted"] / (soak["seconds"] / 3600)
-    after += f""" For each task that was deleted the server grew by {_kib(growth["server rss_mib"], gone)}, and an edge
-    by {_kib(growth["command-0 rss_mib"], gone)}."""
     head = ["after the warm-up", "at first", "at last", "least", "most", "growth an hour", "95 % interval"]
     return "\n\n".join([prose(about), table(head, rows), prose(after)])
 
 
-def _kib(line: Results, an_hour: float) -> str:
-    """What a slope in MiB an hour is for each of so many an hour."""
-    slope, low, high = (line[key] * 1024 / an_hour for key in ("slope", "low", "high"))
-    return f"{_signed(slope)} KiB (95 % interval {_signed(low)} to {_signed(high)})"
+def churn_part(churn: Results) -> str:
+    """What is left of tasks that came and went, at first and in the end."""
+    samples, left = churn["samples"], churn["bytes_a_task"]
+    shown = [samples[share * (len(samples) - 1) // 20] for share in (0, 1, 2, 4, 6, 10, 15, 20)]
+    rows = [[f"{each['tasks']:,}", f"{each['edge']:.2f}", f"{each['server']:.2f}"] for each in shown]
+    words = {
+        name: f"{_signed(found['slope'])} bytes (95 % interval {_signed(found['low'])} to {_signed(found['high'])})"
+        for name, found in left.items()
+    }
+    about = f"""{churn["tasks"]:,} tasks, one after the other, each created, played with {churn["events"]} events,
+    stopped and deleted, at one `outvote edge` and its server. {machine(churn["machine"])}"""
+    after = f"""In the second half each task left {words["edge"]} at the edge and {words["server"]} at the server."""
+    head = ["tasks that came and went", "`outvote edge`, RSS, MiB", "`outvote server`, RSS, MiB"]
+    return "\n\n".join([prose(about), table(head, rows), prose(after)])
 
 
 # ---- words

@@ -21,7 +21,7 @@ from outvote.network.problems import Problem
 
 ARMS = ("green", "grün 🟢", "синий")
 MEANS = (0.9, 0.4, 0.1)
-DEADLINE = 20.0
+DEADLINE = 60.0
 REWARD = "/v1/tasks/shop/reward"
 DECIDE = "/v1/tasks/shop/decide"
 GOOD = {"arm": "green", "ticket": "0", "reward": 1}

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from outvote.network.engine import die_with
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 OUTVOTE = [sys.executable, "-m", "outvote.cli.main"]
 
 
