@@ -41,6 +41,14 @@ MEANING = {
     "wipe-edge": "an edge loses its store",
     "wipe-node": "a node loses its disk, and copies the log from the others",
 }
+OPERATED = {
+    "create-task": "a task is created, some under the name of one that was just deleted",
+    "delete-task": "a task is deleted",
+    "discount": "an edge is revoked, and what it has sent taken out (`outvote fleet revoke --discount`)",
+    "kill-task": "a task's kill switch is used",
+    "revive-task": "it is used again: the task goes on",
+    "stop-task": "a task is stopped",
+}
 
 
 def _kept() -> dict[str, Any]:
@@ -63,6 +71,7 @@ def found() -> str:
     rows = [
         ("schedules", f"{kept['runs']:,}"),
         ("faults", f"{sum(kept['faults'].values()):,}"),
+        *_of_operators(kept),
         ("events of users", f"{kept['events']:,}"),
         ("messages in the logs", f"{kept['messages']:,}"),
         ("acknowledgements seen on the wire", f"{kept['acknowledgements']:,}"),
@@ -72,6 +81,7 @@ def found() -> str:
         ("**counted twice**", f"**{kept['anomalies']['counted twice']}**"),
         ("**disagreements**", f"**{kept['anomalies']['disagreement']}**"),
         ("eliminations without a reason", str(kept["anomalies"]["unjustified"])),
+        *([("records that ought not to be there", str(kept["anomalies"]["wrong"]))] if _operations(kept) else []),
         ("processes that ended and should not have", str(kept["anomalies"]["crashed"])),
         ("runs that did not come to agree again", str(kept["anomalies"]["not recovered"])),
         (
@@ -82,9 +92,25 @@ def found() -> str:
     return table(["of the last full run", ""], rows)
 
 
+def _operations(kept: dict[str, Any]) -> dict[str, int]:
+    """By kind; a run that was kept before there were operators has none."""
+    return dict(kept.get("operations", {}))
+
+
+def _of_operators(kept: dict[str, Any]) -> list[tuple[str, str]]:
+    count = sum(_operations(kept).values())
+    if not count:
+        return []
+    return [
+        ("what operators did, and what of it was acknowledged", f"{count:,}, {kept['operations_acknowledged']:,}"),
+        ("requests of operators that were repeated, since an answer was lost", f"{kept['operations_repeated']:,}"),
+    ]
+
+
 def injected() -> str:
     kept = _kept()
     rows = [(f"`{kind}`", MEANING[kind], str(count)) for kind, count in kept["faults"].items()]
+    rows += [(f"`{kind}`", f"operators: {OPERATED[kind]}", str(count)) for kind, count in _operations(kept).items()]
     return table(["fault", "what happens", "times"], rows)
 
 

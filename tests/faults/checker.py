@@ -7,32 +7,25 @@ finding begins with what it is: lost, counted twice, disagreement, unjustified, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from faults.next_rules import learnt
+from faults.in_force import Action, counted_by_hand, lost_actions, served_otherwise
+from faults.justified import unjustified
 from faults.proxy import Acknowledged
+from faults.reading import Finding, fold, tasks_of, up_of
 from faults.traffic import Told
 from network.audit import Kept, Record, faults, sent
-from outvote.core import protocols
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally
 from outvote.core.tally_server import TallyServer
-from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.network.fold import Fold, FoldedTask
-from outvote.network.records import Coder, DownSubject, UpSubject, parse, read_task
+from outvote.network.records import Coder
 
 View = Mapping[str, Any]
-
-
-class Finding(NamedTuple):
-    """Something that must not be."""
-
-    kind: str
-    what: str
 
 
 @dataclass(frozen=True)
@@ -46,12 +39,24 @@ class Evidence:
     servers: Mapping[str, Mapping[str, View]] = field(default_factory=dict)
     """By name: what each says of each task, by id."""
     edges: Mapping[str, Mapping[str, View]] = field(default_factory=dict)
+    """The same of edges; none that was revoked, since it hears nothing any more."""
     told: Mapping[tuple[str, str], Told] = field(default_factory=dict)
     """By edge and task: more than this no tally may speak of. Sites that are not here are not looked at."""
     damaged: frozenset[str] = frozenset()
     """Edges that lost a store: lives of theirs may have none."""
     newer: frozenset[str] = frozenset()
     """Processes of the next version of the rules: they know tasks that others do not."""
+    actions: Sequence[Action] = ()
+    """What operators did."""
+    served: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    """By edge: what it gives to users of tasks that were stopped, killed or deleted, by name; None is nothing."""
+    remembered: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
+    """By edge: the tasks of which its store has anything."""
+
+    @property
+    def revoked(self) -> set[str]:
+        """Edges that may be shut out."""
+        return {each.target for each in self.actions if each.kind == "discount"}
 
 
 def judge(evidence: Evidence) -> list[Finding]:
@@ -60,7 +65,8 @@ def judge(evidence: Evidence) -> list[Finding]:
         *_lost(evidence),
         *_against_stores(evidence),
         *_counted_twice(evidence),
-        *_unjustified(evidence),
+        *unjustified(evidence.log),
+        *lost_actions(evidence.log, evidence.actions),
         *_disagreements(evidence),
     ]
 
@@ -81,16 +87,34 @@ def _lost(evidence: Evidence) -> Iterator[Finding]:
 
 def _against_stores(evidence: Evidence) -> Iterator[Finding]:
     """Every message is in its store and in the log, once and with one content."""
+    folded = fold(evidence.log, newer=True)
     lives = {(each.edge, each.incarnation) for each in evidence.stores}
     with_store: list[Record] = []
     for record in evidence.log:
-        where = _up(record)
+        where = up_of(record)
+        if where is not None and where.task_id in folded.deleted:
+            continue  # its store has forgotten it, and must have
         if where is None or (where.edge, where.incarnation) in lives:
             with_store.append(record)
         elif where.edge not in evidence.damaged:
             yield Finding("counted twice", f"{record.subject} is in the log, of a life that has no store")
-    for told in faults(with_store, evidence.stores):
+    stores = [_to_be_sent(each, evidence, folded) for each in evidence.stores]
+    for told in faults(with_store, stores):
         yield Finding("lost" if "and not in the log" in told else "counted twice", told)
+
+
+def _to_be_sent(store: Kept, evidence: Evidence, folded: Fold) -> Kept:
+    """A store without what need not be in the log: of a deleted task; not sent before a task was stopped, or the edge
+    revoked."""
+    there = {where for where, _ in sent(evidence.log)}
+    stopped = {task_id for task_id, task in folded.tasks.items() if task.stopped}
+    kept = {}
+    for (task_id, sequence), payload in store.messages.items():
+        is_there = (store.edge, store.incarnation, task_id, sequence) in there
+        excused = task_id in stopped or store.edge in evidence.revoked
+        if task_id not in folded.deleted and (is_there or not excused):
+            kept[task_id, sequence] = payload
+    return store._replace(messages=kept)
 
 
 # ---- counted twice
@@ -102,9 +126,9 @@ def _counted_twice(evidence: Evidence) -> Iterator[Finding]:
         if count > 1:
             yield Finding("counted twice", f"{subject} is {count} times in the log")
     said: dict[tuple[str, str], Told] = {}
-    tasks = _tasks(evidence.log)
+    tasks = tasks_of(evidence.log)
     for record in evidence.log:
-        where = _up(record)
+        where = up_of(record)
         if where is None or where.task_id not in tasks or tasks[where.task_id].protocol != "tally":
             continue
         task = tasks[where.task_id]
@@ -127,61 +151,34 @@ def _counted_twice(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding("counted twice", what)
 
 
-# ---- unjustified
-
-
-def _unjustified(evidence: Evidence) -> Iterator[Finding]:
-    """A core server that reads the messages of a task must have come to each elimination before the log has it; and to
-    none that the log does not have in the end."""
-    tasks = _tasks(evidence.log)
-    cores = {task_id: protocols.server(task) for task_id, task in tasks.items()}
-    announced = {task_id: tuple(range(len(task.arms))) for task_id, task in tasks.items()}
-    for record in evidence.log:
-        where = _where(record)
-        if where is None or where.task_id not in tasks:
-            continue
-        core, coder = cores[where.task_id], Coder(tasks[where.task_id])
-        try:
-            if isinstance(where, UpSubject):
-                core.receive(where.edge, coder.read_up(where, record.payload), incarnation=where.incarnation)
-            elif where.kind == "elim":
-                out = coder.read_down(announced[where.task_id], record.payload).arms
-                unfounded = [arm for arm in out if arm not in core.eliminated]
-                if unfounded:
-                    yield Finding("unjustified", f"{record.subject}: nothing before it speaks against {unfounded}")
-                announced[where.task_id] = tuple(arm for arm in announced[where.task_id] if arm not in out)
-        except OutvoteError as error:
-            yield Finding("wrong", f"{record.subject}: {error}")
-    for task_id, core in cores.items():
-        pending = [arm for arm in core.eliminated if arm in announced[task_id]]
-        if pending:
-            yield Finding("not recovered", f"{task_id}: nobody has announced that {pending} are out")
-        snapshot = core.snapshot()
-        if snapshot.get("duplicates"):
-            yield Finding("counted twice", f"{task_id}: the core met {snapshot['duplicates']} messages again")
-
-
 # ---- disagreements
 
 
 def _disagreements(evidence: Evidence) -> Iterator[Finding]:
     for newer in (False, True):
-        folded = fold(evidence.log, newer=newer).tasks
+        folded = fold(evidence.log, newer=newer)
+        by_hand = counted_by_hand(evidence.log, folded.tasks)
         for name, views in evidence.servers.items():
             if (name in evidence.newer) == newer:
-                yield from _server_disagrees(name, views, folded)
+                yield from _server_disagrees(name, views, folded.tasks)
+                yield from _counts_otherwise(name, views, by_hand)
         for name, views in evidence.edges.items():
             if (name in evidence.newer) == newer:
-                yield from _edge_disagrees(name, views, folded)
+                yield from _edge_disagrees(name, views, folded.tasks)
+                yield from served_otherwise(name, evidence.served.get(name, {}), folded)
+    for name, remembered in evidence.remembered.items():
+        forgotten = sorted(remembered & folded.deleted)  # by the newer one, which knows all
+        if forgotten:
+            yield Finding("disagreement", f"the store of {name} has something of {forgotten}, which were deleted")
 
 
-def fold(log: Iterable[Record], *, newer: bool = False) -> Fold:
-    """The log as a server of one version or of the next has it."""
-    found = Fold()
-    with learnt() if newer else nullcontext():
-        for number, subject, payload in log:
-            found.apply(subject, payload, number)
-    return found
+def _counts_otherwise(
+    name: str, views: Mapping[str, View], by_hand: Mapping[str, list[list[int]]]
+) -> Iterator[Finding]:
+    for task_id in set(views) & set(by_hand):
+        said = [[arm["trials"], arm["successes"]] for arm in views[task_id]["arms"]]
+        if said != by_hand[task_id]:
+            yield Finding("disagreement", f"{name} counts {said} in {task_id}, by hand it is {by_hand[task_id]}")
 
 
 def _server_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str, FoldedTask]) -> Iterator[Finding]:
@@ -206,6 +203,9 @@ def _edge_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str, F
         winner = None if task.winner is None else task.task.arms[task.winner]
         if view["winner"] != winner:
             yield Finding("disagreement", f"{name} says that {view['winner']} has won {task_id}, it is {winner}")
+        for what, is_so in (("stopped", task.stopped), ("killed", task.killed)):
+            if view[what] != is_so:
+                yield Finding("disagreement", f"{name} says that {task_id} is {what}: {view[what]}, it is {is_so}")
         if view["messages_waiting"]:
             yield Finding("not recovered", f"{name} has {view['messages_waiting']} messages of {task_id} to send")
 
@@ -214,6 +214,9 @@ def _said_by_server(view: View) -> dict[str, Any]:
     return {
         "what remains": list(view["remaining"]),
         "the winner": view["winner"],
+        "stopped": view["stopped"],
+        "killed": view["killed"],
+        "what was discounted": [(each["edge"], each["messages"]) for each in view["discounted"]],
         "the number of messages": view["messages"]["up"],
         "the number refused": view["refused"],
         "what is counted": [[arm.get(each) for each in ("trials", "successes", "votes")] for arm in view["arms"]],
@@ -237,6 +240,9 @@ def _known(task: FoldedTask) -> dict[str, Any]:
     return {
         "what remains": [arms[arm] for arm in task.announced],
         "the winner": None if task.winner is None else arms[task.winner],
+        "stopped": task.stopped,
+        "killed": task.killed,
+        "what was discounted": [tuple(each) for each in task.discounted],
         "the number of messages": task.ledger.up_messages,
         "the number refused": task.refused,
         "what is counted": counted,
@@ -245,32 +251,6 @@ def _known(task: FoldedTask) -> dict[str, Any]:
         ),
         "the lives": set(task.highest),
     }
-
-
-# ---- records
-
-
-def _where(record: Record) -> UpSubject | DownSubject | None:
-    try:
-        return parse(record.subject)
-    except OutvoteError:
-        return None
-
-
-def _up(record: Record) -> UpSubject | None:
-    where = _where(record)
-    return where if isinstance(where, UpSubject) else None
-
-
-def _tasks(log: Iterable[Record]) -> dict[str, Task]:
-    """All tasks of a log, of all rules."""
-    found: dict[str, Task] = {}
-    with learnt():
-        for record in log:
-            where = _where(record)
-            if isinstance(where, DownSubject) and where.kind == "task":
-                found[where.task_id] = read_task(record.payload)
-    return found
 
 
 def messages(log: Sequence[Record]) -> int:

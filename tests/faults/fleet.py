@@ -10,25 +10,21 @@ import asyncio
 import random
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from faults.cluster import NODES, Cluster, free_ports
+from faults.kits import Kits
 from faults.nursery import Child, Nursery
 from faults.proxy import Proxy
-from faults.schedule import Schedule
+from faults.schedule import Planned, Schedule
 from faults.spaces import Spaces
-from faults.traffic import Users, post, view
+from faults.traffic import Door, Users, ask, view
 from network.processes import comes
 from network.small_disk import Disk, mount, unmount
-from outvote.fleet import members
-from outvote.fleet.addresses import Address
-from outvote.fleet.folder import Fleet as FleetFolder
-from outvote.fleet.kit_files import CLUSTER_OFFSET
-from outvote.fleet.making import Plan, make_fleet
 from outvote.network.access import Access
 
 ANSWERS = 20.0
@@ -51,7 +47,8 @@ class Member:
     name: str
     """Of the process; two edges may have one identity."""
     identity: str
-    port: int
+    door: Door
+    """Of its HTTP API."""
     store: Path | None
     ways: str = ""
     """The addresses of the engine, as this one knows them."""
@@ -82,6 +79,8 @@ class Fleet:
         """Who ended by itself and said something that was not to be expected."""
         self.task_ids: dict[str, str] = {}
         """By name."""
+        self._open = {each.name: each for each in schedule.tasks}
+        """Tasks that users come for, by name."""
         self.newer: set[str] = set()
         """Processes of the next version of the rules."""
         self.new_tasks: set[str] = set()
@@ -93,7 +92,7 @@ class Fleet:
         self._at_the_end = ExitStack()
         self._visiting: list[asyncio.Task[None]] = []
         self._routes: dict[tuple[str, str], int] = {}
-        self.kits: Path | None = None
+        self.kits: Kits | None = None
 
     # ---- start and end
 
@@ -121,13 +120,21 @@ class Fleet:
         await self.all_ready(schedule.edges)
 
     async def _start_engines(self, names: list[str]) -> None:
-        if self.schedule.secured:
-            await self._start_secured(names)
-            return
+        """With each way between nodes led through the proxy, or in namespaces."""
         if self.spaces is None and len(names) > 1:
             routes = [(near, far) for near in names for far in names if near != far]
             self._routes = dict(zip(routes, free_ports(len(routes)), strict=True))
-        self.cluster = Cluster(
+        if self.schedule.secured:
+            self.kits = Kits(self.folder, len(names), self.schedule.edges)
+            self.cluster = self.kits.cluster()
+            self.kits.lead(self.cluster, self._routes)
+        else:
+            self.cluster = self._plain_cluster(names)
+        await self._open_routes()
+        await asyncio.to_thread(self._at_the_end.enter_context, self.cluster)
+
+    def _plain_cluster(self, names: list[str]) -> Cluster:
+        return Cluster(
             self.folder / "engines",
             len(names),
             hosts=[] if self.spaces is None else [self.spaces.hosts[each] for each in names],
@@ -137,36 +144,6 @@ class Fleet:
             ),
             stores=lambda name: self.disks[name].folder / "store" if name in self.disks else None,
         )
-        await self._open_routes()
-        await asyncio.to_thread(self._at_the_end.enter_context, self.cluster)
-
-    async def _start_secured(self, names: list[str]) -> None:
-        """From kits, with each way between nodes led through the proxy."""
-        ports = [port for port in free_ports(8) if port + CLUSTER_OFFSET < 65536][: len(names)]
-        store = str(self.folder / "engines" / "store")
-        plan = Plan([Address("localhost", port) for port in ports], Address("localhost", 8600), store=store)
-        self.kits = self.folder / "outvote-fleet"
-        make_fleet(self.kits, plan, now=time.time())
-        fleet = FleetFolder(self.kits)
-        members.add_edges(fleet, list(self.schedule.edges))
-        self.cluster = Cluster(self.folder / "engines", len(names))
-        for node, kit, port in zip(self.cluster.nodes.values(), fleet.look().engine_kits, ports, strict=True):
-            node.port, node.route_port = port, port + CLUSTER_OFFSET
-            node.store = self.folder / "engines" / f"store-{node.name}"
-            node.configuration = self.kits / kit / "nats.conf"
-        nodes = self.cluster.nodes.values()
-        routes = [(near.name, far.name) for near in nodes for far in nodes if near is not far]
-        self._routes = dict(zip(routes, free_ports(len(routes)), strict=True))
-        for node in nodes:
-            text = node.configuration.read_text().replace(store, str(node.store))
-            for far in nodes:
-                if far is not node:
-                    there = f"@localhost:{self._routes[node.name, far.name]}"
-                    text = text.replace(f"@localhost:{far.route_port}", there)
-            text = text.replace("no_advertise: true", 'no_advertise: true\n  advertise: "127.0.0.1:9"')
-            node.configuration.write_text(text + f'\nhttp: "127.0.0.1:{node.http_port}"\n')
-        await self._open_routes()
-        await asyncio.to_thread(self._at_the_end.enter_context, self.cluster)
 
     async def _open_routes(self) -> None:
         for (near, far), port in self._routes.items():
@@ -180,13 +157,17 @@ class Fleet:
         if is_edge and store is None:
             place = self.disks[name].folder if name in self.disks else self.folder
             store = place / f"{name}.db"
-        [port] = free_ports(1)
-        member = Member(name, identity or name, port, store, planted=self.schedule.planted.get(name))
-        host = "localhost" if self.schedule.secured else "127.0.0.1"
+        if self.spaces is not None:
+            await asyncio.to_thread(self.spaces.add, name)
+        member = Member(
+            name, identity or name, self._door(name, is_edge), store, planted=self.schedule.planted.get(name)
+        )
+        near = "127.0.0.1" if self.spaces is None else self.spaces.gateway
+        host = "localhost" if self.schedule.secured else near
         urls = []
         for node in self.cluster.nodes.values():
             way = await self.proxy.open(
-                name, node.name, to=(node.host, node.port), speaks_nats=not self.schedule.secured
+                name, node.name, to=(node.host, node.port), speaks_nats=not self.schedule.secured, at=(near, 0)
             )
             urls.append(f"nats://{host}:{way}")
         random.Random(f"{self.schedule.seed} {name}").shuffle(urls)
@@ -194,12 +175,19 @@ class Fleet:
         self.members[name] = member
         self.begin(name)
         if is_edge:
-            means = {each.name: each.means for each in self.schedule.tasks}
+            means = {each.name: each.means for each in self._open.values()}
             weights = {each.name: VOTES_NEED for each in self.schedule.tasks if each.protocol != "tally"}
-            self.users[name] = Users(port, means, f"users {self.schedule.seed} {name}", weights=weights)
+            self.users[name] = Users(member.door, means, f"users {self.schedule.seed} {name}", weights=weights)
             if self.going.is_set():
                 self._visiting.append(asyncio.create_task(self.users[name].come(self.going)))
         return member
+
+    def _door(self, name: str, is_edge: bool) -> Door:
+        """Edges are asked on their own machine; servers of a secured fleet over HTTPS, with the operator's token."""
+        [port] = free_ports(1)
+        if self.spaces is not None:
+            return Door(port, self.spaces.hosts[name])
+        return Door(port) if is_edge or self.kits is None else self.kits.door(port)
 
     def let_users_come(self) -> None:
         self.going.set()
@@ -239,13 +227,18 @@ class Fleet:
             return
         self.look_at_the_dead(member)
         kind = ["server"] if member.store is None else ["edge", member.identity, "--store", str(member.store)]
-        options = ["--nats", member.ways, "--port", str(member.port), "--log", "json", "--json"]
+        options = ["--nats", member.ways, "--port", str(member.door.port), "--log", "json", "--json"]
         if self.kits is not None:
-            own = "server/server.creds" if member.store is None else f"edges/{member.identity}/edge.creds"
-            options += ["--creds", str(self.kits / own), "--ca", str(self.kits / "ca.pem")]
+            options += self.kits.options(None if member.store is None else member.identity)
+        if self.spaces is not None:  # between them are its own bridge and nobody else
+            options += ["--host", member.door.host, "--insecure"]
         member.lives.append(time.monotonic())
         member.child = self._nursery.bear(
-            [*kind, *options], self.folder, f"{name}-{len(member.lives)}", planted=member.planted
+            [*kind, *options],
+            self.folder,
+            f"{name}-{len(member.lives)}",
+            planted=member.planted,
+            space=None if self.spaces is None else self.spaces.path(name),
         )
 
     def kill(self, name: str) -> None:
@@ -286,15 +279,18 @@ class Fleet:
     # ---- what they say
 
     async def _create(self, body: dict[str, Any], server: str) -> None:
-        status, answer = await post(self.members[server].port, "/v1/tasks", body)
+        status, answer = await self._post(server, body)
         assert status == 201, f"a task was refused: {status} {answer}"
         self.task_ids[answer["name"]] = answer["id"]
+
+    async def _post(self, server: str, body: dict[str, Any]) -> tuple[int, Any]:
+        return await ask(self.members[server].door, "POST", "/v1/tasks", body, patience=12.0)
 
     async def create_new(self, body: dict[str, Any], server: str, patient: Callable[[], bool]) -> bool:
         """A task of the next rules, at a server that may be cut off just now; whether it came to be."""
         while patient():
             try:
-                status, answer = await post(self.members[server].port, "/v1/tasks", body)
+                status, answer = await self._post(server, body)
             except Exception:  # it does not answer, for now
                 status, answer = 0, None
             if status == 201:
@@ -302,7 +298,7 @@ class Fleet:
                 self.new_tasks.add(answer["name"])
                 return True
             if status == 409:  # an earlier try was stored after all
-                _, answer = await view(self.members[server].port, f"/v1/tasks/{body['name']}")
+                _, answer = await view(self.members[server].door, f"/v1/tasks/{body['name']}")
                 if answer:
                     self.task_ids[body["name"]] = answer["id"]
                     self.new_tasks.add(body["name"])
@@ -310,9 +306,37 @@ class Fleet:
             await asyncio.sleep(0.2)
         return False
 
+    # ---- what operators do
+
+    def open_task(self, name: str, task_id: str) -> None:
+        """It was created: users come for it."""
+        planned: Planned = self.schedule.planned(name)
+        self.task_ids[name] = task_id
+        self._open[name] = planned
+        for users in self.users.values():
+            users.add_task(name, planned.means)
+
+    def close_task(self, name: str) -> None:
+        """It was deleted: users come for it no more."""
+        self._open.pop(name, None)
+        for users in self.users.values():
+            users.finished.add(name)
+
+    async def command(self, name: str, arguments: Sequence[str], *, server: str) -> str | None:
+        """What `outvote fleet` says at its end, where it asks this server; nothing if it failed."""
+        assert self.kits is not None
+        self.kits.turn_to(self.members[server].door)
+        folder = str(self.kits.folder)
+        child = self._nursery.bear(["fleet", "--folder", folder, *arguments, "--json"], self.folder, name)
+        try:
+            await comes(lambda: not child.alive, f"{name} has ended", within=60.0)
+        finally:
+            child.kill()
+        return child.out.read_text() or None
+
     def access(self) -> Access | None:
         """The auditor's, who may read the log."""
-        return None if self.kits is None else Access(self.kits / "server/server.creds", self.kits / "ca.pem")
+        return None if self.kits is None else self.kits.access()
 
     @property
     def direct(self) -> str:

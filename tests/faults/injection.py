@@ -141,11 +141,21 @@ class Injection:
         ]
 
     async def _cut(self, ways: list[Way], fault: Fault, *directions: Direction) -> None:
+        """By packet filters at the near end where there are namespaces, and else by the proxy."""
+        spaces = self._fleet.spaces
         for way in ways:
-            way.cut(*directions)
+            if spaces is None:
+                way.cut(*directions)
+            else:
+                await asyncio.to_thread(spaces.part, way.near, way.begins, directions)
         await asyncio.sleep(fault.lasts)
         for way in ways:
-            way.heal(reset=fault.amount < 0.5)
+            if spaces is None:
+                way.heal(reset=fault.amount < 0.5)
+                continue
+            await asyncio.to_thread(spaces.join, way.near, way.begins, directions)
+            if fault.amount < 0.5:
+                way.reset()
 
     async def _cut_edge(self, fault: Fault) -> None:
         await self._cut(self._ways(fault.target), fault, *DIRECTIONS)
@@ -164,12 +174,12 @@ class Injection:
         if spaces is None:
             await self._cut(self._fleet.proxy.between(fault.target, "n*"), fault, *DIRECTIONS)
             return
-        others = [name for name in spaces.hosts if name != fault.target]
+        others = [name for name in self._fleet.cluster.nodes if name != fault.target]
         await asyncio.to_thread(spaces.deafen, fault.target, *others)
         for other in others:
             await asyncio.to_thread(spaces.deafen, other, fault.target)
         await asyncio.sleep(fault.lasts)
-        for name in spaces.hosts:
+        for name in self._fleet.cluster.nodes:
             await asyncio.to_thread(spaces.heal, name)
 
     async def _vanish_node(self, fault: Fault) -> None:
@@ -185,7 +195,7 @@ class Injection:
         """It speaks, and hears no other node."""
         spaces = self._fleet.spaces
         if spaces is not None:
-            others = [name for name in spaces.hosts if name != fault.target]
+            others = [name for name in self._fleet.cluster.nodes if name != fault.target]
             await asyncio.to_thread(spaces.deafen, fault.target, *others)
             await asyncio.sleep(fault.lasts)
             await asyncio.to_thread(spaces.heal, fault.target)

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from faults.spaces import enter
 from network.processes import gone, until
 from outvote.network.engine import die_with
 
@@ -60,9 +61,10 @@ class Nursery:
         name: str,
         *,
         planted: str | None = None,
+        space: Path | None = None,
     ) -> Child:
         """A command in a folder, which writes to NAME.out and NAME.err there; `planted` is a module that is loaded
-        before, to change how the command behaves."""
+        before, to change how the command behaves; `space` a network namespace that it is in."""
         out, err = folder / f"{name}.out", folder / f"{name}.err"
         out.unlink(missing_ok=True)
         asked = {
@@ -71,6 +73,7 @@ class Nursery:
             "out": str(out),
             "err": str(err),
             "planted": planted,
+            "space": None if space is None else str(space),
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -133,6 +136,8 @@ def birth(asked: dict[str, Any], parent: int) -> int:
         for number, file in enumerate((null, out, err)):
             os.dup2(file, number)
         os.chdir(asked["folder"])
+        if asked["space"] is not None:
+            enter(asked["space"])
         if asked["planted"] is not None:
             importlib.import_module(asked["planted"])
         from outvote.cli.main import main

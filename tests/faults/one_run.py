@@ -1,26 +1,31 @@
-"""One run of one schedule: start, let users come, do harm, heal, wait until all agree, judge."""
+"""One run of one schedule: start, let users and operators come, do harm, heal, wait until all agree, judge."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import shutil
+import sqlite3
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from faults.checker import Evidence, Finding, fold, judge, messages
+from faults.checker import Evidence, judge, messages
 from faults.cluster import is_well
-from faults.fleet import Fleet
+from faults.fleet import Fleet, Member
+from faults.in_force import Action
 from faults.injection import Injected, Injection
 from faults.nursery import Nursery
+from faults.operators import Operators
 from faults.proxy import Acknowledged
-from faults.schedule import OF_NODES, ON_MESSAGES, PULSE, RECOVERY, Schedule
-from faults.traffic import Told, view
+from faults.reading import Finding, fold
+from faults.schedule import OF_NODES, ON_MESSAGES, RECOVERY, Schedule
+from faults.traffic import Lost, NotReached, Told, ask, view
 from network.audit import log_at, read_store
 
 AFTER = 0.8
@@ -29,6 +34,9 @@ LONGEST = 4.0
 """The same if tasks are not decided."""
 RECOVER = 60.0
 """Seconds in which all must agree again: an edge that missed news asks every 30."""
+MIXED = 4
+"""So many times that, where servers of two versions answer: only the newer ones can tell of tasks of the next rules,
+and it is up to chance who answers."""
 
 
 UNDER_WAY = 0.2
@@ -45,6 +53,11 @@ class Result:
     faults: dict[str, int] = field(default_factory=dict)
     decided: list[tuple[str, str, bool]] = field(default_factory=list)
     """Of each task that was decided: its protocol, δ as text, and whether the winner is wrong."""
+    operations: dict[str, int] = field(default_factory=dict)
+    """What operators did, by kind."""
+    operations_acknowledged: int = 0
+    operations_repeated: int = 0
+    """Requests of operators that were made again, though the first may have been heard."""
     records: int = 0
     acknowledged: int = 0
     events: int = 0
@@ -70,16 +83,21 @@ async def run(
     result = Result(schedule.seed, 0.0)
     try:
         await fleet.start()
-        injection = Injection(fleet)
+        injection, operators = Injection(fleet), Operators(fleet)
         fleet.let_users_come()
-        await injection.run(schedule.faults)
-        await _heal(fleet)
+        operating = asyncio.create_task(operators.run(schedule.operations))
+        try:
+            await injection.run(schedule.faults)
+            await _heal(fleet)
+            await _until_done(fleet, operating)
+        finally:
+            operating.cancel()
         healed = time.monotonic()
         await _until_decided(fleet)
         await fleet.let_users_go()
-        evidence, result.findings = await _until_agreed(fleet, recover)
+        evidence, result.findings = await _until_agreed(fleet, operators.actions, recover)
         result.settled = time.monotonic() - healed
-        _describe(result, fleet, injection, evidence)
+        _describe(result, fleet, injection, operators, evidence)
     except Exception as error:  # of the suite itself, or a deadline that passed: one run, not all
         result.findings = [*result.findings, Finding("not recovered", f"{error!r} {traceback.format_exc(limit=-2)}")]
     finally:
@@ -103,15 +121,22 @@ async def _heal(fleet: Fleet) -> None:
     await fleet.revive()
 
 
+async def _until_done(fleet: Fleet, operating: asyncio.Task[None]) -> None:
+    """Operators go on until they were answered, now that all is well."""
+    while not operating.done():
+        await fleet.revive()
+        await asyncio.wait([operating], timeout=0.1)
+    await operating
+
+
 async def _until_decided(fleet: Fleet) -> None:
-    """Users come for some time more, until all tasks but the pulse are decided or it has taken too long."""
+    """Users come for some time more, until all tasks that can be are decided or it has taken too long."""
     begun = time.monotonic()
-    names = [each.name for each in fleet.schedule.tasks if each.name != PULSE] + sorted(fleet.new_tasks)
-    open_names = set(names)
+    open_names = set(fleet.task_ids) - fleet.schedule.undecided
     while time.monotonic() < begun + LONGEST and (open_names or time.monotonic() < begun + AFTER):
         for name in list(open_names):
             for server in fleet.servers:
-                _, said = await view(server.port, f"/v1/tasks/{name}")
+                _, said = await view(server.door, f"/v1/tasks/{name}")
                 if said and said.get("winner"):
                     open_names.discard(name)
                     for users in fleet.users.values():
@@ -120,12 +145,12 @@ async def _until_decided(fleet: Fleet) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _until_agreed(fleet: Fleet, recover: float) -> tuple[Evidence, list[Finding]]:
+async def _until_agreed(fleet: Fleet, actions: list[Action], recover: float) -> tuple[Evidence, list[Finding]]:
     """Until nothing is found, or it has taken too long: then what was found last."""
-    deadline = time.monotonic() + recover
+    deadline = time.monotonic() + (recover * MIXED if fleet.new_tasks else recover)
     while True:
         try:
-            evidence = await _collect(fleet)
+            evidence = await _collect(fleet, actions)
             found = judge(evidence)
         except _NotYet as error:
             evidence, found = Evidence(()), [Finding("not recovered", str(error))]
@@ -144,33 +169,42 @@ class _NotYet(Exception):
     """Somebody does not answer."""
 
 
-async def _collect(fleet: Fleet) -> Evidence:
+async def _collect(fleet: Fleet, actions: list[Action]) -> Evidence:
     """What is left behind now, while no users come. The log is read last, or it would lack what others tell of."""
     for node in fleet.cluster.nodes.values():
         if not await asyncio.to_thread(is_well, node):
             raise _NotYet(f"{node.name} is not well")
+    revoked = {each.target for each in actions if each.kind == "discount"}
+    deleted = [each.target for each in actions if each.kind == "delete-task" and each.acknowledged]
     edges: dict[str, dict[str, Any]] = {}
+    served: dict[str, dict[str, str | None]] = {}
     for member in fleet.edges:
-        _, said = await view(member.port, "/v1/tasks")
+        _, said = await view(member.door, "/v1/tasks")
         if said is None:
             raise _NotYet(f"{member.name} does not answer")
+        if member.identity in revoked:  # it serves its users, and hears nothing any more
+            continue
         edges[member.name] = {each["id"]: each for each in said["tasks"]}
-        if any(each["messages_waiting"] for each in said["tasks"]):
-            raise _NotYet(f"{member.name} has messages to send: {[each['messages_waiting'] for each in said['tasks']]}")
+        waiting = {each["name"]: each["messages_waiting"] for each in said["tasks"]}
+        if any(waiting.values()):
+            raise _NotYet(f"{member.name} has messages to send: {waiting}")
+        ended = [each["name"] for each in said["tasks"] if each["stopped"] or each["killed"]]
+        served[member.name] = {name: await _served(member, name) for name in (*ended, *deleted)}
     servers: dict[str, dict[str, Any]] = {}
     for member in fleet.servers:
-        status, said = await view(member.port, "/healthz")
+        status, said = await view(member.door, "/healthz")
         if status != 200:
             raise _NotYet(f"{member.name} is not well: {said}")
-        _, listed = await view(member.port, "/v1/tasks")
+        _, listed = await view(member.door, "/v1/tasks")
         servers[member.name] = {}
         for each in (listed or {"tasks": []})["tasks"]:
-            _, servers[member.name][each["id"]] = await view(member.port, f"/v1/tasks/{each['name']}")
+            _, servers[member.name][each["id"]] = await view(member.door, f"/v1/tasks/{each['name']}")
     stores = [
         await asyncio.to_thread(read_store, member.identity, member.store)
         for member in fleet.edges
         if member.store is not None
     ]
+    remembered = {name: await asyncio.to_thread(_remembered, fleet.members[name].store) for name in edges}
     acknowledged = list(fleet.proxy.acknowledged)
     log = await log_at(fleet.direct, fleet.access())
     told: dict[tuple[str, str], Told] = {}
@@ -186,19 +220,45 @@ async def _collect(fleet: Fleet) -> Evidence:
         told=told,
         damaged=frozenset(fleet.schedule.damaged),
         newer=frozenset(fleet.newer),
+        actions=list(actions),
+        served=served,
+        remembered=remembered,
     )
 
 
-def _describe(result: Result, fleet: Fleet, injection: Injection, evidence: Evidence) -> None:
+async def _served(member: Member, task: str) -> str | None:
+    """What an edge gives to a user of a task that has ended: it learns nothing from it. Nothing, if it knows none."""
+    try:
+        status, said = await ask(member.door, "POST", f"/v1/tasks/{task}/decide", patience=5.0)
+    except (NotReached, Lost):
+        raise _NotYet(f"{member.name} does not answer") from None
+    return str(said["arm"]) if status == 200 else None
+
+
+def _remembered(path: Path | None) -> set[str]:
+    """All tasks of which a store has anything."""
+    assert path is not None
+    with closing(sqlite3.connect(path)) as store:
+        return {
+            task
+            for table in ("tasks", "snapshots", "messages")
+            for (task,) in store.execute(f"SELECT task_id FROM {table}")
+        }
+
+
+def _describe(result: Result, fleet: Fleet, injection: Injection, operators: Operators, evidence: Evidence) -> None:
     result.faults = dict(Counter(each.kind for each in injection.done))
+    result.operations = dict(Counter(each.kind for each in operators.actions))
+    result.operations_acknowledged = sum(each.acknowledged for each in operators.actions)
+    result.operations_repeated = operators.repeated
     result.records = messages(evidence.log)
     result.acknowledged = len(fleet.proxy.acknowledged)
     result.events = sum(each.events for each in fleet.users.values())
     result.touched = sum(each.touched for each in fleet.proxy.ways.values())
     result.refused_stores = injection.refusals
     folded = fold(evidence.log).tasks
-    for planned in fleet.schedule.tasks:
-        task = folded.get(fleet.task_ids[planned.name])
+    for planned in (*fleet.schedule.tasks, *fleet.schedule.later):
+        task = folded.get(fleet.task_ids.get(planned.name, ""))
         if task is not None and task.winner is not None:
             wrong = task.task.arms[task.winner] != planned.best
             result.decided.append((planned.protocol, str(planned.delta), wrong))

@@ -118,6 +118,8 @@ class Way:
     lines: set[Line] = field(default_factory=set)
     touched: int = 0
     """Messages that were dropped, repeated or exchanged."""
+    begins: int = 0
+    """The port where the near party connects."""
 
     def cut(self, *directions: Direction) -> None:
         for each in directions:
@@ -272,7 +274,8 @@ class Proxy:
         server = await asyncio.start_server(carry, *at)
         self._servers.append(server)
         self.ways[near, far] = way
-        return int(server.sockets[0].getsockname()[1])
+        way.begins = int(server.sockets[0].getsockname()[1])
+        return way.begins
 
     def between(self, one: str, other: str) -> list[Way]:
         """The ways from either to the other; patterns are as of file names."""

@@ -22,6 +22,9 @@ def summary(results: Sequence[dict[str, Any]], *, first_seed: int, engine: str) 
     faults: Counter[str] = Counter()
     for each in results:
         faults.update(each["faults"])
+    operations: Counter[str] = Counter()
+    for each in results:
+        operations.update(each["operations"])
     found = [(each["seed"], *finding) for each in results for finding in each["findings"]]
     kinds = Counter(kind for _, kind, _ in found)
     return {
@@ -36,6 +39,9 @@ def summary(results: Sequence[dict[str, Any]], *, first_seed: int, engine: str) 
         "touched_messages": sum(each["touched"] for each in results),
         "refused_stores": sum(each["refused_stores"] for each in results),
         "faults": dict(sorted(faults.items())),
+        "operations": dict(sorted(operations.items())),
+        "operations_acknowledged": sum(each["operations_acknowledged"] for each in results),
+        "operations_repeated": sum(each["operations_repeated"] for each in results),
         "anomalies": {kind: kinds[kind] for kind in ANOMALIES},
         "found": [{"seed": seed, "kind": kind, "what": what} for seed, kind, what in found],
         "winners": winners(results),
@@ -105,6 +111,12 @@ def text(report: dict[str, Any]) -> str:
         "| fault | injected |",
         "|---|---|",
         *(f"| {kind} | {count} |" for kind, count in report["faults"].items()),
+        "",
+        "| operators | did |",
+        "|---|---|",
+        *(f"| {kind} | {count} |" for kind, count in report["operations"].items()),
+        f"| acknowledged | {report['operations_acknowledged']} |",
+        f"| asked again | {report['operations_repeated']} |",
         "",
         "| protocol | δ | decided | wrong | δ allows it |",
         "|---|---|---|---|---|",

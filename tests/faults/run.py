@@ -94,8 +94,11 @@ def run_all(seeds: list[int], workers: int, out: Path, kept: Path | None) -> lis
 
 
 def tell(result: dict[str, Any], done: int, of: int) -> None:
-    faults = ", ".join(kind for kind, count in result["faults"].items() for _ in range(count)) or "none"
-    print(f"[{done}/{of}] seed {result['seed']}: {result['seconds']:.1f} s; {faults}", flush=True)
+    faults, operations = (
+        ", ".join(kind for kind, count in result[what].items() for _ in range(count)) or "none"
+        for what in ("faults", "operations")
+    )
+    print(f"[{done}/{of}] seed {result['seed']}: {result['seconds']:.1f} s; {faults}; {operations}", flush=True)
     for kind, what in result["findings"]:
         print(f"    {kind}: {what}", flush=True)
 

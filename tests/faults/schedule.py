@@ -1,4 +1,5 @@
-"""What happens in one run, all of it decided by a seed: the fleet, its tasks, and which fault meets whom and when.
+"""What happens in one run, all of it decided by a seed: the fleet, its tasks, which fault meets whom and when, and what
+operators do meanwhile.
 
 A seed gives the same schedule on every machine. What a fault meets, a message half sent or not yet saved, is up to the
 machine; what must come of it is not.
@@ -8,15 +9,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
+from faults.operations import NEW, Operation, make_operations
 from outvote.core.task import Task
 
 LENGTH: Final = 3.0
 """Seconds in which faults begin."""
 PULSE: Final = "pulse"
 """A task of every run that is never decided, so that there is always something to send: a tally of equal arms."""
+STANDING: Final = "standing"
+"""The same, in runs in which operators do something: what they touch shall not always be decided already."""
 ON_MESSAGES: Final = ("drop", "repeat", "exchange")
 RECOVERY: Final = 7
 """Every so many seeds have one fault alone, and three nodes: what it takes to recover from it is measured."""
@@ -81,9 +85,10 @@ class Planned:
     means: dict[str, float]
     epsilon: float
     delta: float
+    fallback: str | None = None
 
     def task(self, players: Sequence[str]) -> Task:
-        more = {"instances": 2} if self.protocol == "edme" else {}
+        more: dict[str, Any] = {"instances": 2} if self.protocol == "edme" else {}
         if self.protocol == "dme":
             more = {"active_players": 2}
         return Task(
@@ -93,7 +98,8 @@ class Planned:
             players=list(players),
             epsilon=self.epsilon,
             delta=self.delta,
-            **more,  # type: ignore[arg-type]
+            fallback=self.fallback,
+            **more,
         )
 
     @property
@@ -115,11 +121,24 @@ class Schedule:
     """With credentials and TLS."""
     spaces: bool = False
     """Engine nodes in network namespaces of their own, parted by packet filters."""
+    operations: tuple[Operation, ...] = ()
+    later: tuple[Planned, ...] = ()
+    """Tasks that operators create when all runs already."""
     planted: dict[str, str] = field(default_factory=dict)
     """Test-only modules that change how a process behaves, by its name; not of any seed."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def planned(self, name: str) -> Planned:
+        """A task of this name, there from the beginning or created later."""
+        return next(each for each in (*self.tasks, *self.later) if each.name == name)
+
+    @property
+    def undecided(self) -> set[str]:
+        """Names of tasks that no winner need be awaited of: none is to be, or operators put an end to them."""
+        ended = ("stop-task", "kill-task", "delete-task")
+        return {PULSE, STANDING, *(each.target for each in self.operations if each.kind in ended)}
 
     @property
     def damaged(self) -> set[str]:
@@ -147,7 +166,28 @@ def make_schedule(seed: int, *, disks: bool = True, namespaces: bool = True) -> 
     ]
     chosen = [rng.choice(possible) for _ in range(rng.choice((1, 2, 2, 3, 3, 4)))]
     faults = _without_impossible([_fault(kind, rng, nodes, edges, servers) for kind in chosen], nodes)
-    return Schedule(seed, nodes, edges, servers, _tasks(rng), faults, secured, spaces and namespaces)
+    schedule = Schedule(seed, nodes, edges, servers, _tasks(rng), faults, secured, spaces and namespaces)
+    return _with_operations(schedule)
+
+
+def _with_operations(schedule: Schedule) -> Schedule:
+    """Operators touch any task but the pulse."""
+    rng = random.Random(f"operated {schedule.seed}")
+    arms = ("red", "green", "blue")
+    standing = Planned(STANDING, "tally", dict.fromkeys(arms, 0.5), 0.0, 1e-9)
+    tasks = [replace(each, fallback=rng.choice((None, *each.means))) for each in (*schedule.tasks[1:], standing)]
+    operations = make_operations(
+        schedule.seed,
+        tasks=[each.name for each in tasks],
+        edges=schedule.edges,
+        servers=schedule.servers,
+        secured=schedule.secured,
+    )
+    if not operations:
+        return schedule
+    late = Planned(NEW, "tally", dict(zip(rng.sample(arms, 3), (0.8, 0.3, 0.2), strict=True)), 0.0, 0.1)
+    later = (late,) if any(each.target == NEW for each in operations) else ()
+    return replace(schedule, tasks=(schedule.tasks[0], *tasks), operations=operations, later=later)
 
 
 def _recovery(seed: int, rng: random.Random) -> Schedule:

@@ -11,15 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from faults.checker import Evidence, Finding, judge
+from faults.checker import Evidence, judge
+from faults.in_force import Action, served_otherwise
 from faults.proxy import Acknowledged
-from faults.report import at_least, is_well, quantiles, summary, text
+from faults.reading import fold
 from faults.traffic import Told
 from network.audit import Kept, Record
 from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.network import admin_views
+from outvote.network.fold import Discount, FoldedTask
 from outvote.network.history import DatedFold
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 
@@ -28,8 +30,8 @@ MEANS = (0.9, 0.2, 0.1)
 T = "shop-1"
 
 
-def honest() -> Evidence:
-    """A task that two edges play until it is decided, as a log and as everybody tells it."""
+def honest(events: int = 10**6) -> Evidence:
+    """A task that two edges play until it is decided, or for so many events each, as a log and as all tell it."""
     rng = random.Random(3)
     coder, server = Coder(TASK), protocols.server(TASK)
     players = {name: protocols.player(TASK, name, rng=rng) for name in TASK.player_names}
@@ -37,7 +39,8 @@ def honest() -> Evidence:
     messages: dict[str, dict[tuple[str, int], bytes]] = {name: {} for name in players}
     told: dict[tuple[str, str], Told] = {(name, "shop"): Counter() for name in players}
     announced, number = tuple(range(3)), 0
-    while len(announced) > 1:
+    while len(announced) > 1 and events:
+        events -= 1
         for name, player in players.items():
             arm, ticket = player.decide()
             outcome = int(rng.random() < MEANS[arm])
@@ -59,7 +62,7 @@ def honest() -> Evidence:
         acknowledged=[Acknowledged(each.subject, each.payload, each.number, 0.0) for each in ups],
         stores=[Kept(name, f"life-{name}", kept) for name, kept in messages.items()],
         servers={name: {T: seen(log)} for name in ("s1", "s2")},
-        edges={name: {T: {"remaining": ["red"], "winner": "red", "messages_waiting": 0}} for name in players},
+        edges={name: {T: at_an_edge(log)} for name in players},
         told=told,
     )
 
@@ -71,6 +74,12 @@ def seen(log: list[Record]) -> dict[str, Any]:
         folded.apply(subject, payload, number)
     told = admin_views.description(folded.tasks[T], folded.histories[T])
     return dict(msgspec.json.decode(msgspec.json.encode(told)))
+
+
+def at_an_edge(log: list[Record]) -> dict[str, Any]:
+    """As an edge that has caught up tells it."""
+    told = seen(log)
+    return {each: told[each] for each in ("remaining", "winner", "stopped", "killed")} | {"messages_waiting": 0}
 
 
 def kinds(evidence: Evidence) -> set[str]:
@@ -188,46 +197,165 @@ def test_a_task_of_the_next_rules_is_for_those_who_know_them(good: Evidence) -> 
     assert kinds(replace(good, log=log, servers={"s1": judging})) == {"disagreement"}  # who cannot, and does
 
 
-# ---- reports
+# ---- what operators did
+
+STOP, KILL, REVIVE, DELETE, CREATE = (f"{each}-task" for each in ("stop", "kill", "revive", "delete", "create"))
 
 
-def a_result(**changed: Any) -> dict[str, Any]:
-    one = {
-        "seed": 1,
-        "seconds": 5.0,
-        "findings": [],
-        "faults": {"kill-edge": 2},
-        "decided": [["tally", "0.1", False]],
-        "records": 10,
-        "acknowledged": 11,
-        "events": 100,
-        "touched": 0,
-        "refused_stores": 0,
-        "settled": 1.0,
-        "recoveries": [["an edge", 0.5]],
-    }
-    return {**one, **changed}
+@pytest.fixture(scope="module")
+def open_task() -> Evidence:
+    """The same task, not decided yet."""
+    found = honest(events=12)
+    assert judge(found) == []
+    assert len(seen(list(found.log))["remaining"]) == 3
+    return found
 
 
-def test_a_report_counts_faults_and_names_the_seed_of_an_anomaly() -> None:
-    runs = [a_result(), a_result(seed=2, findings=[list(Finding("lost", "one is gone"))])]
-    report = summary(runs, first_seed=1, engine="2.12.0")
-    assert report["faults"] == {"kill-edge": 4}
-    assert report["anomalies"]["lost"] == 1
-    assert "- seed 2: lost: one is gone" in text(report)
-    assert not is_well(report)
-    assert is_well(summary(runs[:1], first_seed=1, engine="2.12.0"))
+def done(evidence: Evidence, *subjects: str, payload: bytes = b"{}", **changed: Any) -> Evidence:
+    """Operators have put these into the log, and everybody has heard of it."""
+    log = [*evidence.log]
+    for each in subjects:
+        log.append(Record(len(log) + 1, f"outvote.down.{T}.{each}", payload))
+    gone = "delete" in subjects
+    servers = {name: {} if gone else {T: seen(log)} for name in evidence.servers}
+    edges = {name: {} if gone else {T: at_an_edge(log)} for name in evidence.edges}
+    stores = [each._replace(messages={}) if gone else each for each in evidence.stores]
+    return replace(evidence, **{"log": log, "servers": servers, "edges": edges, "stores": stores} | changed)
 
 
-def test_more_wrong_winners_than_delta_allows_are_no_good_report() -> None:
-    """Of 20 runs with δ = 0.1, 8 or more are wrong with probability 4.2e-4 only."""
-    assert at_least(8, 20, 0.1) == pytest.approx(4.16e-4, rel=0.01)
-    runs = [a_result(decided=[["tally", "0.1", wrong < 8]]) for wrong in range(20)]
-    assert not is_well(summary(runs, first_seed=1, engine=""))
-    runs = [a_result(decided=[["tally", "0.1", wrong < 4]]) for wrong in range(20)]
-    assert is_well(summary(runs, first_seed=1, engine=""))
+def action(kind: str, *, acknowledged: bool = True, target: str = "shop", task_id: str = T) -> Action:
+    return Action(kind, target, task_id, acknowledged)
 
 
-def test_quantiles_are_values_that_were_measured() -> None:
-    assert quantiles([3.0, 1.0, 2.0]) == {"count": 3, "median": 2.0, "p95": 3.0, "max": 3.0}
-    assert quantiles([]) == {"count": 0}
+@pytest.mark.parametrize(
+    ("kind", "subject", "payload"),
+    [(STOP, "stop", b"{}"), (DELETE, "delete", b"{}"), (KILL, "kill.0", b"true"), (REVIVE, "kill.0", b"false")],
+)
+def test_what_was_acknowledged_to_an_operator_and_is_not_in_the_log_is_lost(
+    open_task: Evidence, kind: str, subject: str, payload: bytes
+) -> None:
+    assert kinds(replace(open_task, actions=[action(kind)])) == {"lost"}
+    assert kinds(replace(open_task, actions=[action(kind, acknowledged=False)])) == set()
+    assert kinds(done(open_task, subject, payload=payload, actions=[action(kind)])) == set()
+    assert kinds(done(open_task, subject, payload=payload, actions=[action(kind, acknowledged=False)])) == set()
+
+
+@pytest.mark.parametrize("field", ["stopped", "killed"])
+def test_a_server_or_an_edge_that_does_not_know_of_a_stop_or_a_kill_is_found(open_task: Evidence, field: str) -> None:
+    well = done(open_task, "stop" if field == "stopped" else "kill.0", payload=b"true")
+    assert judge(well) == []
+    for change in (
+        {"servers": {**well.servers, "s2": {T: {**well.servers["s2"][T], field: False}}}},
+        {"edges": {**well.edges, "e2": {T: {**well.edges["e2"][T], field: False}}}},
+    ):
+        assert kinds(replace(well, **change)) == {"disagreement"}  # type: ignore[arg-type]
+
+
+def test_an_elimination_that_follows_from_what_came_after_a_stop_is_found(good: Evidence) -> None:
+    """One that was due before the stop may have been under way."""
+    place = next(place for place, each in enumerate(good.log) if ".elim." in each.subject)
+    for before, found in ((place, set()), (place - 1, {"unjustified"})):
+        log = [*good.log[:before], Record(0, f"outvote.down.{T}.stop", b"{}"), *good.log[before : place + 1]]
+        log = [Record(number, *each[1:]) for number, each in enumerate(log, 1)]
+        assert {each.kind for each in judge(Evidence(log, damaged=frozenset(("e1", "e2"))))} == found
+
+
+def test_what_a_stopped_task_has_not_sent_is_not_lost_and_of_another_it_is(open_task: Evidence) -> None:
+    first, second = open_task.stores
+    stores = [first._replace(messages={**first.messages, (T, 999): b"\x80"}), second]
+    assert kinds(done(open_task, stores=stores)) == {"lost"}
+    assert kinds(done(open_task, "stop", stores=stores)) == set()
+    assert kinds(done(open_task, stores=stores, actions=[action("discount", target="e1", acknowledged=False)])) == set()
+
+
+def test_of_kill_and_revive_the_last_word_counts(open_task: Evidence) -> None:
+    killed = done(open_task, "kill.0", payload=b"true")
+    assert kinds(replace(killed, actions=[action(KILL), action(REVIVE)])) == {"lost"}
+    assert kinds(replace(killed, actions=[action(KILL), action(REVIVE, acknowledged=False)])) == set()
+    revived = done(killed, "kill.1", payload=b"false")
+    assert kinds(replace(revived, actions=[action(KILL), action(REVIVE)])) == set()
+    assert kinds(replace(revived, actions=[action(KILL), action(REVIVE, acknowledged=False)])) == set()
+    assert kinds(replace(revived, actions=[action(KILL)])) == {"lost"}
+
+
+def test_an_edge_that_serves_another_arm_than_it_ought_to_is_found(open_task: Evidence, good: Evidence) -> None:
+    for subject, evidence, arm in (
+        ("stop", open_task, "red"),
+        ("kill.0", open_task, "red"),
+        ("stop", good, "red"),
+        ("delete", open_task, None),
+    ):
+        well = done(evidence, subject, payload=b"true")
+        assert kinds(replace(well, served={"e1": {"shop": arm}})) == set()
+        assert kinds(replace(well, served={"e1": {"shop": "blue"}})) == {"disagreement"}
+
+
+def test_the_fallback_is_served_by_a_killed_task_whoever_has_won_and_by_a_stopped_one_without_a_winner() -> None:
+    record = json.dumps(TASK.to_json() | {"fallback": "blue"}).encode()
+    log = [Record(1, f"outvote.down.{T}.task", record)]
+    out = Record(2, f"outvote.down.{T}.elim.0", Coder(TASK).down((0, 1, 2), Elimination((1, 2))))
+    stop, kill = (Record(3, f"outvote.down.{T}.{each}", b"true") for each in ("stop", "kill.0"))
+    for records, arm in (([stop], "blue"), ([kill], "blue"), ([out, stop], "red"), ([out, kill], "blue")):
+        folded = fold([*log, *records])
+        assert list(served_otherwise("e1", {"shop": arm}, folded)) == []
+        assert [each.kind for each in served_otherwise("e1", {"shop": "green"}, folded)] == ["disagreement"]
+
+
+def test_whoever_still_knows_a_deleted_task_is_found(open_task: Evidence) -> None:
+    well = done(open_task, "delete", actions=[action(DELETE)], remembered={"e1": set(), "e2": {"other-1"}})
+    assert judge(well) == []
+    assert kinds(replace(well, edges={**well.edges, "e1": open_task.edges["e1"]})) == {"disagreement"}
+    assert kinds(replace(well, servers={**well.servers, "s1": open_task.servers["s1"]})) == {"disagreement"}
+    assert kinds(replace(well, remembered={"e1": {T}})) == {"disagreement"}
+
+
+def test_a_created_task_is_there_once_and_is_the_one_that_was_acknowledged(open_task: Evidence) -> None:
+    created = replace(open_task, actions=[action(CREATE)])
+    assert judge(created) == []
+    assert kinds(replace(created, actions=[action(CREATE, task_id="shop-2")])) == {"lost"}
+    assert kinds(replace(created, actions=[action(CREATE, target="late", task_id="late-1")])) == {"lost"}
+    unknown = action(CREATE, target="late", task_id="", acknowledged=False)
+    assert kinds(replace(created, actions=[unknown])) == set()
+
+
+def discounted(evidence: Evidence, **changed: Any) -> Evidence:
+    """e1 is shut out."""
+    actions = [action("discount", target="e1", task_id="")]
+    edges = {"e2": evidence.edges["e2"]}
+    return done(evidence, "discount.0", payload=b'{"edge": "e1"}', actions=actions, **{"edges": edges} | changed)
+
+
+def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    well = discounted(open_task)
+    assert judge(well) == []
+    assert {each["edge"] for each in well.servers["s1"][T]["discounted"]} == {"e1"}
+    assert kinds(replace(open_task, actions=well.actions)) == {"lost"}  # no record says so
+    counting = {T: {**well.servers["s2"][T], "arms": open_task.servers["s2"][T]["arms"]}}
+    assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}
+
+    def lie(self: FoldedTask, edge: str) -> None:
+        self.discounted.append(Discount(edge, self.messages_of(edge)))
+
+    monkeypatch.setattr(FoldedTask, "discount", lie)  # all servers agree with the fold: none takes anything out
+    found = judge(discounted(open_task))
+    assert {(each.kind, "by hand" in each.what) for each in found} == {("disagreement", True)}
+
+
+def test_a_message_of_an_edge_that_came_in_after_it_was_revoked_is_found(open_task: Evidence) -> None:
+    after = done(discounted(open_task))
+    late = a_message(open_task)
+    subject = late.subject.replace("life-e1", "other")
+    log = [*after.log, Record(len(after.log) + 1, subject, late.payload)]
+    found = replace(after, log=log, servers={name: {T: seen(log)} for name in after.servers}, told={})
+    assert kinds(replace(found, damaged=frozenset(["e1"]))) == {"wrong", "lost"}  # and it counts
+
+
+def test_a_decision_that_was_due_only_with_a_discounted_edge_is_found_unless_it_was_under_way(good: Evidence) -> None:
+    place = next(place for place, each in enumerate(good.log) if ".elim." in each.subject)
+    discount = Record(0, f"outvote.down.{T}.discount.0", b'{"edge": "e1"}')
+    others = [each for each in good.log[place - 1 : place] if each.subject.startswith("outvote.up.")]
+    assert others
+    for before, found in ((place, set()), (place - 1, {"unjustified"})):
+        log = [*good.log[:before], discount, *good.log[before : place + 1]]
+        log = [Record(number, *each[1:]) for number, each in enumerate(log, 1)]
+        assert {each.kind for each in judge(Evidence(log, damaged=frozenset(("e1", "e2"))))} == found

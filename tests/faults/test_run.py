@@ -13,7 +13,8 @@ from pathlib import Path
 from faults.nursery import TESTS
 from network.processes import DEADLINE, until
 
-COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "12"]  # one copied store, and one node
+# Seed 12: one node, a copied store, and a task that is killed and stopped.
+COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "12"]
 
 
 def started(out: Path, *more: str) -> subprocess.Popen[str]:
@@ -42,6 +43,7 @@ def test_a_report_is_written_and_a_second_call_goes_on_after_it(tmp_path: Path) 
         said, _ = started(tmp_path, "--schedules", schedules, "--resume").communicate(timeout=4 * DEADLINE)
     report = json.loads((tmp_path / "report.json").read_text())
     assert (report["runs"], report["faults"], report["found"]) == (1, {"copied-store": 1}, [])
+    assert (report["operations"], report["operations_acknowledged"]) == ({"kill-task": 1, "stop-task": 1}, 2)
     assert "[1/1]" not in said  # it was there already
     assert "1 runs from seed 12" in (tmp_path / "report.md").read_text()
 

@@ -1,4 +1,5 @@
-"""The short form of `make faults`: every kind of fault once, with fixed seeds, and what must hold of schedules.
+"""The short form of `make faults`: every kind of fault and all that operators do, once, with fixed seeds; and what must
+hold of schedules.
 
 In each run nothing that was acknowledged is lost, nothing counts twice, and all agree; what a fault meets depends on
 the machine, what must come of it does not. A winner may be wrong with its δ, and is not looked at here.
@@ -16,7 +17,8 @@ from faults import spaces
 from faults.injection import Injection
 from faults.nursery import Nursery
 from faults.one_run import Result, run
-from faults.schedule import KINDS, PULSE, Fault, Planned, Schedule, make_schedule
+from faults.operations import NEW, OPERATIONS, Operation
+from faults.schedule import KINDS, PULSE, STANDING, Fault, Planned, Schedule, make_schedule
 
 EDGES = ("e1", "e2", "e3", "e4", "e5")
 SERVERS = ("s1", "s2")
@@ -24,6 +26,8 @@ TASKS = (
     Planned(PULSE, "tally", {"red": 0.5, "green": 0.5, "blue": 0.5}, 0.0, 1e-9),
     Planned("shop", "tally", {"red": 0.1, "green": 0.8, "blue": 0.3}, 0.0, 0.1),
 )
+OPERATED = (*TASKS, Planned(STANDING, "tally", {"red": 0.5, "green": 0.5}, 0.0, 1e-9, fallback="green"))
+LATER = (Planned(NEW, "tally", {"red": 0.2, "green": 0.8}, 0.0, 0.1),)
 VOTES = (TASKS[0], Planned("vote", "dme", {"red": 0.9, "green": 0.1}, 0.95, 0.2))
 SEVERAL = (TASKS[0], Planned("vote", "edme", {"red": 0.9, "green": 0.1}, 0.95, 0.2))
 
@@ -62,18 +66,35 @@ THREE = (
 LOST_DISK = (Fault(0.4, "wipe-node", "n2", 0.3),)
 PARTED = (
     Fault(0.3, "cut-node", "n1", 0.8),
+    Fault(0.4, "cut-edge", "e1|n*", 0.8, 0.9),
+    Fault(0.5, "one-way-down", "e2|n*", 0.7, 0.2),
+    Fault(0.6, "cut-server", "s1|n*", 0.5, 0.9),
+    Fault(1.1, "one-way-up", "e3|n*", 0.6, 0.8),
     Fault(1.3, "one-way-node", "n2", 0.8),
 )
 FULL = (
     Fault(0.5, "full-disk-edge", "e2", 0.6),
     Fault(0.6, "full-disk-node", "n1", 0.4),
 )
+IN_TROUBLE = (
+    Operation(0.6, "kill-task", STANDING, "s1"),
+    Operation(0.9, "stop-task", "shop", "s2", hangs_up=True),
+    Operation(1.4, "revive-task", STANDING, "s2"),
+    Operation(1.5, "create-task", NEW, "s1"),
+)
+AWAY = (
+    Operation(0.7, "delete-task", STANDING, "s1", hangs_up=True),
+    Operation(1.2, "create-task", STANDING, "s2", hangs_up=True),
+)
+SHUT_OUT = (Operation(0.8, "discount", "e2", "s2"),)
 SHORT = {
-    "alone": Schedule(1, 1, EDGES[:3], SERVERS, TASKS, ALONE),
-    "stores": Schedule(2, 1, EDGES, SERVERS, TASKS, STORES),
+    "alone": Schedule(1, 1, EDGES[:3], SERVERS, OPERATED, ALONE, operations=IN_TROUBLE, later=LATER),
+    "stores": Schedule(2, 1, EDGES, SERVERS, OPERATED, STORES, operations=AWAY),
     "versions": Schedule(3, 1, EDGES[:3], SERVERS, SEVERAL, VERSIONS),
     "three nodes": Schedule(4, 3, EDGES[:3], SERVERS, VOTES, THREE),
-    "three nodes with credentials": Schedule(5, 3, EDGES[:3], SERVERS, TASKS, LOST_DISK, secured=True),
+    "three nodes with credentials": Schedule(
+        5, 3, EDGES[:3], SERVERS, TASKS, LOST_DISK, secured=True, operations=SHUT_OUT
+    ),
 }
 AS_ROOT = {
     "namespaces": Schedule(6, 3, EDGES[:3], SERVERS, TASKS, PARTED, spaces=True),
@@ -82,13 +103,16 @@ AS_ROOT = {
 
 
 def kinds(schedules: Iterable[Schedule]) -> set[str]:
-    return {fault.kind for each in schedules for fault in each.faults}
+    found = list(schedules)
+    return {one.kind for each in found for one in each.faults} | {one.kind for each in found for one in each.operations}
 
 
 def checked(schedule: Schedule, folder: Path, nursery: Nursery) -> Result:
     result = asyncio.run(run(schedule, folder / "run", nursery, number=schedule.seed))
     assert result.findings == []
     assert sum(result.faults.values()) == len(schedule.faults)
+    assert result.operations_acknowledged == len(schedule.operations)  # the fleet was well again in the end
+    assert result.operations_repeated >= sum(each.hangs_up for each in schedule.operations)
     assert result.records > 10
     return result
 
@@ -111,8 +135,9 @@ def test_the_same_between_network_namespaces_and_on_full_disks(name: str, nurser
 
 
 def test_every_kind_of_fault_is_in_the_short_form_and_in_the_long_one_and_can_be_done() -> None:
-    assert kinds([*SHORT.values(), *AS_ROOT.values()]) == set(KINDS)
-    assert kinds(map(make_schedule, range(300))) == set(KINDS)
+    every = {*KINDS, *OPERATIONS}
+    assert kinds([*SHORT.values(), *AS_ROOT.values()]) == every
+    assert kinds(map(make_schedule, range(300))) == every
     assert all(hasattr(Injection, "_" + kind.replace("-", "_")) for kind in KINDS)
 
 
@@ -127,6 +152,22 @@ def test_what_no_cluster_survives_is_not_asked_of_one() -> None:
         of_nodes = [each.kind for each in schedule.faults if each.kind.endswith(("-node", "-leader", "-together"))]
         if "wipe-node" in of_nodes:
             assert of_nodes == ["wipe-node"]
+
+
+def test_operators_touch_what_is_there_or_what_they_have_created_and_only_a_secured_fleet_can_discount() -> None:
+    for schedule in map(make_schedule, range(300)):
+        there = {each.name for each in schedule.tasks}
+        for each in schedule.operations:
+            if each.kind == "discount":
+                assert schedule.secured
+                assert each.target in schedule.edges
+            elif each.kind == "create-task":
+                assert each.target not in there
+                assert schedule.planned(each.target)
+                there.add(each.target)
+            else:
+                assert each.target in there - {PULSE}
+                there -= {each.target} if each.kind == "delete-task" else set()
 
 
 def test_without_root_nothing_is_asked_for_that_needs_it() -> None:

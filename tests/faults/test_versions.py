@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from faults.checker import fold
+from faults.reading import fold
 from network.audit import Record
 from outvote.core.task import Task
 from outvote.network.fold import Fold

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import ssl
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 PAUSE: Final = 0.002
@@ -33,18 +35,33 @@ class Lost(Exception):
     """The request may have been received, and there was no answer."""
 
 
+@dataclass(frozen=True)
+class Door:
+    """Where an HTTP API of this machine is, and what opens it."""
+
+    port: int
+    host: str = "127.0.0.1"
+    context: ssl.SSLContext | None = None
+    """Of one that speaks TLS, as `localhost`."""
+    token: str = ""
+
+
 class Caller:
     """One connection to an HTTP API on this machine, which is made anew when it is lost."""
 
-    def __init__(self, port: int, patience: float = PATIENCE) -> None:
-        self._port = port
+    def __init__(self, door: Door, patience: float = PATIENCE) -> None:
+        self._door = door
+        self._called = door.host if door.context is None else "localhost"
         self._patience = patience
         self._open: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """The status and what was answered."""
         data = b"" if body is None else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nContent-Type: application/json\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._called}:{self._door.port}\r\n"
+        head += "Content-Type: application/json\r\n"
+        if self._door.token:
+            head += f"Authorization: Bearer {self._door.token}\r\n"
         reader, writer = await self._connection()
         try:
             writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
@@ -62,8 +79,13 @@ class Caller:
             self.close()  # the edge has gone since
         if self._open is None:
             try:
-                self._open = await asyncio.open_connection("127.0.0.1", self._port)
-            except OSError as error:
+                door = self._door
+                name = None if door.context is None else self._called
+                async with asyncio.timeout(self._patience):
+                    self._open = await asyncio.open_connection(
+                        door.host, door.port, ssl=door.context, server_hostname=name
+                    )
+            except (OSError, TimeoutError) as error:
                 raise NotReached(str(error)) from None
         return self._open
 
@@ -86,7 +108,7 @@ class Users:
 
     def __init__(
         self,
-        port: int,
+        door: Door,
         means: Mapping[str, Mapping[str, float]],
         seed: str,
         *,
@@ -97,15 +119,17 @@ class Users:
         self.events = 0
         self.finished: set[str] = set()
         """Tasks of which the users need ask no more."""
-        self._caller = Caller(port)
+        self._caller = Caller(door)
         self._means = dict(means)
         self._weights = weights or {}
         self._rng = random.Random(seed)
         self._late: list[tuple[str, dict[str, Any]]] = []
 
     def add_task(self, name: str, means: Mapping[str, float]) -> None:
-        self.told[name] = Counter()
+        """A new one, or one of a name that was there before."""
+        self.told.setdefault(name, Counter())
         self._means[name] = means
+        self.finished.discard(name)
 
     async def come(self, going: asyncio.Event) -> None:
         """Until `going` is cleared."""
@@ -145,20 +169,17 @@ class Users:
             told[key] -= 1
 
 
-async def view(port: int, path: str) -> tuple[int, Any]:
-    """What an API answers to one question, on a connection of its own; status 0 if it does not."""
-    caller = Caller(port, patience=5.0)
-    with suppress(NotReached, Lost):
-        try:
-            return await caller.ask("GET", path)
-        finally:
-            caller.close()
-    return 0, None
-
-
-async def post(port: int, path: str, body: object) -> tuple[int, Any]:
-    caller = Caller(port, patience=12.0)
+async def ask(door: Door, method: str, path: str, body: object = None, *, patience: float) -> tuple[int, Any]:
+    """What an API answers to one request, on a connection of its own."""
+    caller = Caller(door, patience=patience)
     try:
-        return await caller.ask("POST", path, body)
+        return await caller.ask(method, path, body)
     finally:
         caller.close()
+
+
+async def view(door: Door, path: str) -> tuple[int, Any]:
+    """What an API answers to one question; status 0 if it does not."""
+    with suppress(NotReached, Lost):
+        return await ask(door, "GET", path, patience=5.0)
+    return 0, None

@@ -505,6 +505,35 @@ def test_servers_agree_also_one_that_starts_after_it(engine: Engine) -> None:
     asyncio.run(run())
 
 
+def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_nothing_to_discount(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reading stood still: it has never heard of the edge, whose message is in the log."""
+
+    async def run() -> None:
+        async with operated(engine) as (first, client), operated(engine) as (late, late_client):
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            await comes(lambda: votes in late.fold.tasks, "both know the task")
+            may_read = asyncio.Event()
+            assert late._follower is not None
+            give = late._follower._give
+
+            async def held(*record: Any) -> None:
+                await may_read.wait()
+                await give(*record)
+
+            monkeypatch.setattr(late._follower, "_give", held)
+            await vote(first, votes, "fra", 2)
+            asking = asyncio.create_task(late_client.post("/v1/edges/fra/discount"))
+            await asyncio.wait([asking], timeout=0.2)
+            assert not late.fold.tasks[votes].messages_of("fra")
+            may_read.set()
+            said = await asking
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes"]})
+
+    asyncio.run(run())
+
+
 def test_only_edges_that_there_are_can_be_discounted(engine: Engine) -> None:
     async def run() -> None:
         async with operated(engine) as (server, client):

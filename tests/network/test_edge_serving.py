@@ -110,6 +110,21 @@ def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge
     assert hosted.player.snapshot()["totals"] == [0, 0, 0]  # nothing is learnt any more
 
 
+def test_nothing_of_a_stopped_task_waits_any_more(edge: Edge) -> None:
+    """It is not sent any more: who waits until all is sent would wait for ever."""
+    now = [0.0]
+    edge._clock = lambda: now[0]
+    host(edge, task("tally", reward_window=10.0))
+    for _ in range(3):  # a whole tally
+        ask(edge, "POST", DECIDE)
+    now[0] = 11.0
+    edge.keep()
+    assert ask(edge, "GET", "/v1/tasks/shop").json()["messages_waiting"] == 1
+    edge.hear("outvote.live.shop-1.stop", b"{}")
+    shown = ask(edge, "GET", "/v1/tasks/shop").json()
+    assert (shown["messages_kept"], shown["messages_waiting"]) == (1, 0)
+
+
 def test_late_and_dropped_rewards_are_taken_and_counted(edge: Edge) -> None:
     now = [0.0]
     edge._clock = lambda: now[0]

@@ -132,9 +132,10 @@ class Admin:
             edge = check_name("an edge's name", request.path_params["edge"])
         except InvalidTask as error:
             raise Refused(422, "invalid-edge", str(error)) from None
-        if edge not in self.server.edge_names():
+        tasks = tuple(await self._stored(self.server.discount(edge)))
+        if edge not in self.server.edge_names():  # asked afterwards: a server that lagged behind has caught up now
             raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
-        return answer(Discounted(edge, tuple(await self._stored(self.server.discount(edge)))))
+        return answer(Discounted(edge, tasks))
 
     async def create_task(self, task: Task) -> str:
         """Its id, once it is in the log."""

@@ -66,8 +66,8 @@ class HostedTask:
 
     @property
     def waiting(self) -> int:
-        """Messages that the log is not known to hold."""
-        return len(self.unsent) + len(self.new)
+        """Messages that the log is not known to hold, and that are to be sent: a stopped task sends nothing more."""
+        return 0 if self.stopped else len(self.unsent) + len(self.new)
 
     def note_kept(self, sequences: list[int]) -> None:
         """These messages are in the store now, and are to be sent."""

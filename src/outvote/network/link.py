@@ -182,6 +182,15 @@ class Link:
     async def last_sequence(self) -> int:
         return (await self._stream.stream_info(STREAM)).state.last_seq
 
+    async def log_end(self) -> int:
+        """How far the log reaches. Tries until the engine has answered."""
+        while True:
+            try:
+                return await self.last_sequence()
+            except (TimeoutError, NatsError):  # not connected now, or a cluster without a leader
+                await self._client.check()
+            await asyncio.sleep(0.1)
+
     async def follow(self, read: Read, *, start: int = 1) -> Follower:
         """Give every record of the log to `read`, in order, from a sequence on; goes on in the background."""
         follower = Follower(self._stream, STREAM, read, doubt=self._client.check)

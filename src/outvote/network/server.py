@@ -121,8 +121,13 @@ class SyncServer:
         await self._say_next(task_id, "kill", lambda task: task.switches, switch_record(killed))
 
     async def discount(self, edge: str) -> list[str]:
-        """What an edge has sent so far counts no more in the tasks that run; the names of those that had something."""
+        """What an edge has sent so far counts no more in the tasks that run; the names of those that had something.
+
+        A server that lags behind does not know of all messages: it reads first what the log holds now.
+        """
         record = discount_record(edge)
+        end = await self._link.log_end()
+        await self.wait_for(lambda: self.fold.read >= end)
         names = []
         for task_id, task in list(self.fold.tasks.items()):
             if task_id in self.fold.tasks and task.running and task.messages_of(edge):

@@ -1,0 +1,53 @@
+"""The log of a run, record by record, as those need it who judge a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import NamedTuple
+
+from faults.next_rules import learnt
+from network.audit import Record
+from outvote.core.errors import OutvoteError
+from outvote.core.task import Task
+from outvote.network.fold import Fold
+from outvote.network.records import DownSubject, UpSubject, parse, read_task
+
+
+class Finding(NamedTuple):
+    """Something that must not be."""
+
+    kind: str
+    what: str
+
+
+def where_of(record: Record) -> UpSubject | DownSubject | None:
+    try:
+        return parse(record.subject)
+    except OutvoteError:
+        return None
+
+
+def up_of(record: Record) -> UpSubject | None:
+    where = where_of(record)
+    return where if isinstance(where, UpSubject) else None
+
+
+def tasks_of(log: Iterable[Record]) -> dict[str, Task]:
+    """All tasks of a log, of all rules."""
+    found: dict[str, Task] = {}
+    with learnt():
+        for record in log:
+            where = where_of(record)
+            if isinstance(where, DownSubject) and where.kind == "task":
+                found[where.task_id] = read_task(record.payload)
+    return found
+
+
+def fold(log: Iterable[Record], *, newer: bool = False) -> Fold:
+    """The log as a server of one version or of the next has it."""
+    found = Fold()
+    with learnt() if newer else nullcontext():
+        for number, subject, payload in log:
+            found.apply(subject, payload, number)
+    return found
