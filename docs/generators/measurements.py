@@ -42,7 +42,7 @@ def guarantee_tables() -> dict[str, Callable[[], str]]:
 def scale_tables() -> dict[str, Callable[[], str]]:
     """What one machine bore, and what that means for a fleet of a million."""
     speed = json.loads((DOCS.parent / "benchmarks" / "results.json").read_text(encoding="utf-8"))
-    kept = [_kept(f"{name}.json", of="load") for name in ("load", "soak", "soak-mended")]
+    kept = [_kept(f"{name}.json", of="load") for name in ("load", "soak", "churn")]
     found = scale.tables(speed, _kept("measures.json", of="scale"), *kept)
     return {f"scale-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
 

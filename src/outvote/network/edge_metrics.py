@@ -71,7 +71,7 @@ class EdgeCollector(Collector):
         kept = sum(edge.store.count(task.task_id) for task in tasks)
         yield gauge("outvote_edge_messages_kept", "Messages in its store.", one(kept))
         waiting = sum(task.waiting for task in tasks)
-        yield gauge("outvote_edge_messages_waiting", "Messages that the log is not known to hold.", one(waiting))
+        yield gauge("outvote_edge_messages_waiting", "Messages to be sent: the log may lack them.", one(waiting))
         yield SummaryMetricFamily(
             "outvote_edge_save_seconds",
             "Seconds that saving the state took.",
