@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -30,18 +31,23 @@ START: Final = 20.0
 """Seconds in which a node must answer, and a cluster must have agreed who leads."""
 PORTS: Final = (20_000, 32_000)
 NODES: Final = ("n1", "n2", "n3")
+_given: Final[deque[int]] = deque(maxlen=1_000)
+"""The last ports that were given: more than a run has."""
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Some that nobody has now, all different; and none that Linux would give to somebody who connects, while the
-    process that it belongs to is dead."""
+    """Some that nobody has now, all different, also from those that others were given and have not begun to use; and
+    none that Linux would give to somebody who connects, while the process that it belongs to is dead."""
     found: list[int] = []
     with ExitStack() as taken:
         while len(found) < count:
             port = random.SystemRandom().randrange(*PORTS)
+            if port in _given:
+                continue
             with suppress(OSError):
                 taken.enter_context(socket.socket()).bind((host, port))
                 found.append(port)
+                _given.append(port)
     return found
 
 
