@@ -127,6 +127,8 @@ class Injection:
         await asyncio.to_thread(node.kill)
         node.wipe()
         await asyncio.sleep(fault.lasts)
+        if self._fleet.kits is not None:
+            self._fleet.kits.hand_out(node.name)
         node.start()
 
     # ---- the network

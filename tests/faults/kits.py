@@ -26,6 +26,8 @@ class Kits:
         self._engines = place / "engines"
         self._store = str(self._engines / "store")
         self._ports = [port for port in free_ports(8) if port + CLUSTER_OFFSET < 65536][:nodes]
+        self._cluster: Cluster | None = None
+        self._routes: Mapping[tuple[str, str], int] = {}
         engines = [Address("localhost", port) for port in self._ports]
         make_fleet(self.folder, Plan(engines, Address("localhost", 8600), store=self._store), now=time.time())
         members.add_edges(FleetFolder(self.folder), list(edges))
@@ -43,14 +45,20 @@ class Kits:
 
     def lead(self, cluster: Cluster, routes: Mapping[tuple[str, str], int]) -> None:
         """Each node reaches the others by these ports."""
-        for node in cluster.nodes.values():
-            text = node.configuration.with_name("nats.conf").read_text().replace(self._store, str(node.store))
-            for far in cluster.nodes.values():
-                if far is not node:
-                    there = f"@localhost:{routes[node.name, far.name]}"
-                    text = text.replace(f"@localhost:{far.route_port}", there)
-            text = text.replace("no_advertise: true", f'no_advertise: true\n  advertise: "{NOWHERE}"')
-            node.configuration.write_text(text + f'\nhttp: "127.0.0.1:{node.http_port}"\n')
+        self._cluster, self._routes = cluster, routes
+        for name in cluster.nodes:
+            self.hand_out(name)
+
+    def hand_out(self, name: str) -> None:
+        """The kit of a node as it is today: at first, and when the node has lost all that it had."""
+        assert self._cluster is not None
+        node = self._cluster.nodes[name]
+        text = node.configuration.with_name("nats.conf").read_text().replace(self._store, str(node.store))
+        for far in self._cluster.nodes.values():
+            if far is not node:
+                text = text.replace(f"@localhost:{far.route_port}", f"@localhost:{self._routes[name, far.name]}")
+        text = text.replace("no_advertise: true", f'no_advertise: true\n  advertise: "{NOWHERE}"')
+        node.configuration.write_text(text + f'\nhttp: "127.0.0.1:{node.http_port}"\n')
 
     def options(self, edge: str | None) -> list[str]:
         """Of the command that starts an edge; None is a server."""

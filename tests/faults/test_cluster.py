@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from faults.cluster import Cluster
+from faults.kits import Kits
 from network.audit import log_at
-from network.processes import comes
+from network.processes import OUTVOTE, comes, until
 from outvote.network.connection import LinkError
 from outvote.network.follower import CERTAIN, Follower, LogReplaced
 from outvote.network.link import STREAM, Link, stream_config
@@ -124,3 +127,24 @@ def test_one_node_alone_keeps_the_log_once(tmp_path: Path) -> None:
 
     with Cluster(tmp_path / "engine", 1) as alone:
         asyncio.run(run())
+
+
+def test_a_node_that_lost_its_disk_and_has_an_old_kit_hears_from_the_others_who_was_revoked(tmp_path: Path) -> None:
+    kits = Kits(tmp_path, 3, ["paris", "tokyo"])
+    cluster = kits.cluster()
+    kits.lead(cluster, {(near, far): cluster.nodes[far].route_port for near, far in permutations(cluster.nodes, 2)})
+
+    def claims(node: str) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (cluster.nodes[node].store / "accounts").glob("*.jwt")}
+
+    with cluster:
+        before = claims("n1")
+        revoke = [*OUTVOTE, "fleet", "revoke", "paris", "--folder", str(kits.folder)]
+        subprocess.run(revoke, check=True, capture_output=True, timeout=PATIENCE)
+        known = claims("n1")
+        assert known != before
+        lost = cluster.nodes["n2"]
+        lost.kill()
+        lost.wipe()
+        lost.start()
+        until(lambda: claims("n2") == known, "the node knows it again", within=PATIENCE)

@@ -71,7 +71,7 @@ def settings(
         chosen |= {
             "operator": trust.operator,
             "system_account": trust.system_account,
-            "resolver": {"type": "full", "dir": str(accounts), "allow_delete": False, "interval": "2m"},
+            "resolver": {"type": "full", "dir": str(accounts), "allow_delete": False, "interval": "1s"},
             "resolver_preload": trust.accounts,
             "authorization": {"timeout": AUTH_TIMEOUT},
             # Else who is in between could say that there is no TLS here.
