@@ -1,7 +1,8 @@
 """Thousands of tasks that come and go at one edge: what is left of each? `python benchmarks/load/churn.py`
 
-A real server with its engine and one real `outvote edge`. One task after the other is created, played, stopped and
-deleted; every so often the memory of both is noted. A line through the second half tells what each task leaves behind.
+A real server with its engine and one real `outvote edge`. Tasks of all protocols are created, played, stopped and
+deleted, a dozen there at a time, and somebody connects anew for each to look at them. Every so often the memory of both
+is noted; a line through the second half tells what each task leaves behind.
 Ctrl-C ends all of it, leaves nothing behind and writes nothing.
 """
 
@@ -12,14 +13,14 @@ import json
 import random
 import sys
 import tempfile
-import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.load.slopes import line
+from benchmarks.load.tasks import ARMS, describe, means_of
 from benchmarks.load.world import NotEnough, delete, edge_options, server_options
 from benchmarks.network import parts
 from benchmarks.network.memory import ask
@@ -31,10 +32,12 @@ from outvote.client import Client, EdgeError
 
 RESULTS = Path(__file__).with_name("churn.json")
 TASKS = 6_000
-EVENTS = 12
-"""Of each task: enough for a tally."""
+ALIVE = 12
+EVENTS = 30
+"""For each task that is created, at those that are there."""
+OTHERS = tuple(f"edge-{number}" for number in range(60))
+"""Names of sites that take part in the tasks as well."""
 SAMPLES = 120
-PATIENCE = 30.0
 
 
 def main() -> int:
@@ -69,20 +72,28 @@ def churn(tasks: int) -> dict[str, Any]:
         server = stack.enter_context(outvote("server", *server_options(folder)))
         urls = server.hear()["urls"]
         edge = stack.enter_context(outvote("edge", "one", *edge_options(folder, "one", urls["nats"])))
-        client = stack.enter_context(Client(edge.hear()["urls"]["edge"]))
+        edge_url = edge.hear()["urls"]["edge"]
+        client = stack.enter_context(Client(edge_url))
+        there: list[tuple[str, str]] = []
         for number in range(tasks):
             if number % (tasks // SAMPLES) == 0:
                 used = {name: memory_mib(pid)["rss_mib"] for name, pid in (("edge", edge.pid), ("server", server.pid))}
                 samples.append({"tasks": number, **used})
                 if len(samples) % (SAMPLES // 6) == 1:
                     say(f"{number:,} tasks: edge {used['edge']:.2f} MiB, server {used['server']:.2f} MiB")
-            come_and_go(urls["server"], client, f"task-{number}", rng)
+            made = describe(number, OTHERS, ["one"])
+            there.append((made["name"], ask(f"{urls['server']}/v1/tasks", made)["id"]))
+            ask(f"{edge_url}/v1/tasks")
+            play(client, rng.choice(there)[0], rng)
+            if len(there) > ALIVE:
+                end(urls["server"], there.pop(0)[1])
     later = samples[len(samples) // 2 :]
     at = [each["tasks"] for each in later]
     measured: dict[str, Any] = tidy(
         {
             "machine": about,
             "tasks": tasks,
+            "alive": ALIVE,
             "events": EVENTS,
             "samples": samples,
             "bytes_a_task": {name: line(at, [each[name] * 2**20 for each in later]) for name in ("edge", "server")},
@@ -91,22 +102,16 @@ def churn(tasks: int) -> dict[str, Any]:
     return measured
 
 
-def come_and_go(server_url: str, client: Client, name: str, rng: random.Random) -> None:
-    told = {"name": name, "protocol": "tally", "arms": 3, "players": ["one", "two"], "epsilon": 0, "delta": 0.05}
-    task_id = ask(f"{server_url}/v1/tasks", told)["id"]
-    until = time.monotonic() + PATIENCE
-    played = 0
-    while played < EVENTS:
-        try:
-            decision = client.decide(name)
-        except EdgeError as error:
-            if error.status != 404 or time.monotonic() > until:
-                raise ChildFailed(f"the edge does not play {name}: {error}") from None
-            time.sleep(0.002)
-            continue
-        decision.reward(float(rng.random() < 0.5))
-        client.reward(decision)
-        played += 1
+def play(client: Client, task: str, rng: random.Random) -> None:
+    means = means_of(task)
+    with suppress(EdgeError):  # one that was created just now is perhaps not known yet
+        for _ in range(EVENTS):
+            decision = client.decide(task)
+            decision.reward(float(rng.random() < means[ARMS.index(decision.arm)]))
+            client.reward(decision)
+
+
+def end(server_url: str, task_id: str) -> None:
     ask(f"{server_url}/v1/tasks/{task_id}/stop", {})
     delete(f"{server_url}/v1/tasks/{task_id}")
 

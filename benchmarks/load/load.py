@@ -28,7 +28,7 @@ RESULTS = Path(__file__).with_name("load.json")
 SAMPLE_EVERY = 10.0
 SETTLE = 60.0
 """Seconds in which all that was made must be stored, and everyone agree."""
-FULL = Size(edges=5_000, tasks=100, processes=4, commands=3, visits=6, events=600, tick=2.0)
+FULL = Size(edges=5_000, tasks=100, processes=4, commands=3, visits=20, events=600, tick=2.0)
 SMOKE = Size(edges=200, tasks=5, processes=2, commands=1, visits=20, events=1_200, tick=0.2)
 
 

@@ -225,8 +225,8 @@ def load_part(load: Results, network: Results) -> str:
     a process that it shares. The server was at most {number(load["behind"]["most"])} records behind when it was looked
     at."""
     largest = max(network["fan_out"]["fleets"], key=lambda each: int(each["edges"]))
-    alone_ms = f"""All processes shared two cores with other work, and what an elimination waits for is mostly the
-    processor: without traffic, the last of {largest["edges"]:,} edges had one after {number(largest["last_ms"])} ms
+    alone_ms = f"""All processes shared {load["machine"]["cores"]} cores, and what an elimination waits for is mostly
+    the processor: without traffic, the last of {largest["edges"]:,} edges had one after {number(largest["last_ms"])} ms
     ([Performance](performance.md#an-elimination-on-its-way))."""
     lags = [
         ["a message: from stored to folded", *_spread(load["lag_ms"])],
@@ -318,8 +318,9 @@ def churn_part(churn: Results) -> str:
         name: f"{_signed(found['slope'])} bytes (95 % interval {_signed(found['low'])} to {_signed(found['high'])})"
         for name, found in left.items()
     }
-    about = f"""{churn["tasks"]:,} tasks, one after the other, each created, played with {churn["events"]} events,
-    stopped and deleted, at one `outvote edge` and its server. {machine(churn["machine"])}"""
+    about = f"""{churn["tasks"]:,} tasks of all protocols, {churn["alive"]} at a time, each created, stopped and deleted
+    in turn at one `outvote edge` and its server; for each, {churn["events"]} events at those that were there, and one
+    new connection. {machine(churn["machine"])}"""
     after = f"""In the second half each task left {words["edge"]} at the edge and {words["server"]} at the server."""
     head = ["tasks that came and went", "`outvote edge`, RSS, MiB", "`outvote server`, RSS, MiB"]
     return "\n\n".join([prose(about), table(head, rows), prose(after)])
