@@ -27,7 +27,7 @@ def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.Ca
         ("simulate --protocol tally --players 4 --tolerate 2", "tolerate must be a whole number from 0 to 1"),
         ("simulate --protocol tally --players 4 --liars 1 --lie fib", "lie must be one of"),
         ("simulate --protocol tally --players 4 --liars 1 --engine jump", "cannot run players that lie"),
-        ("plan --players 8 --tolerate 3", "tolerate must be at most 2"),
+        ("plan --players 8 --tolerate 4", "tolerate must be a whole number from 0 to 3"),
     ],
 )
 def test_what_cannot_be_is_refused(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
