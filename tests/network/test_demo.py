@@ -111,9 +111,10 @@ def begun(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_ctrl_c_at_any_moment_leaves_no_process_and_no_file_behind(seed: int, tmp_path: Path) -> None:
     """From before the first process has started until users are busy; with chaos, in the middle of it."""
     demo = begun(tmp_path, *(["--chaos"] if seed % 2 else []))
-    moment = (seed + random.Random(seed).random()) * 0.8
+    until(lambda: any(tmp_path.iterdir()) or demo.poll() is not None, "it has a folder")  # the first that it does
+    moment = (seed + random.Random(seed).random()) * 0.8 - 0.6
     with pytest.raises(subprocess.TimeoutExpired):
-        demo.wait(moment)
+        demo.wait(max(moment, 0.0))
     demo.send_signal(signal.SIGINT)
     _, err = demo.communicate(timeout=DEADLINE)
     assert demo.returncode == 130
