@@ -9,7 +9,6 @@ Ctrl-C ends all of it, leaves nothing behind and writes nothing.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import tempfile
@@ -19,13 +18,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.load import measured
 from benchmarks.load.slopes import line
 from benchmarks.load.tasks import ARMS, describe, means_of
-from benchmarks.load.world import NotEnough, delete, edge_options, server_options
+from benchmarks.load.world import delete, edge_options, server_options
 from benchmarks.network import parts
 from benchmarks.network.memory import ask
-from benchmarks.network.processes import ChildFailed, memory_mib, outvote
-from benchmarks.run import machine_alone, tidy, write
+from benchmarks.network.processes import memory_mib, outvote
+from benchmarks.run import machine_alone, tidy
 from benchmarks.timing import say
 
 from outvote.client import Client, EdgeError
@@ -47,20 +47,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.tasks < SAMPLES:
         parser.error(f"--tasks must be at least {SAMPLES}, got {options.tasks}: there are so many samples")
-    try:
-        found = churn(options.tasks)
-    except KeyboardInterrupt:
-        say("stopped; nothing was written, and nothing is left behind")
-        return 130
-    except (NotEnough, ChildFailed) as error:
-        print(f"churn.py: error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(found, indent=1))
     out: Path | None = options.out or (RESULTS if options.tasks >= TASKS else None)
-    if out is not None:
-        write(out, json.dumps(found, indent=1) + "\n")
-        say(f"wrote {out.name}")
-    return 0
+    return measured.run(lambda: churn(options.tasks), out)
 
 
 def churn(tasks: int) -> dict[str, Any]:
@@ -89,7 +77,7 @@ def churn(tasks: int) -> dict[str, Any]:
                 end(urls["server"], there.pop(0)[1])
     later = samples[len(samples) // 2 :]
     at = [each["tasks"] for each in later]
-    measured: dict[str, Any] = tidy(
+    results: dict[str, Any] = tidy(
         {
             "machine": about,
             "tasks": tasks,
@@ -99,7 +87,7 @@ def churn(tasks: int) -> dict[str, Any]:
             "bytes_a_task": {name: line(at, [each[name] * 2**20 for each in later]) for name in ("edge", "server")},
         }
     )
-    return measured
+    return results
 
 
 def play(client: Client, task: str, rng: random.Random) -> None:

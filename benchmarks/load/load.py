@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import statistics
 import sys
 import time
@@ -18,10 +17,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.load import check, lagging
-from benchmarks.load.world import NotEnough, Size, World, world
+from benchmarks.load import check, lagging, measured
+from benchmarks.load.world import Size, World, world
 from benchmarks.network import parts
-from benchmarks.network.processes import ChildFailed
 from benchmarks.timing import say
 
 RESULTS = Path(__file__).with_name("load.json")
@@ -41,22 +39,8 @@ def main() -> int:
     }
     size = dataclasses.replace(size, **asked)
     seconds = options.seconds if options.seconds is not None else 20.0 if smoke else 600.0
-    try:
-        found = measure(size, seconds, seed=options.seed)
-    except KeyboardInterrupt:
-        say("stopped; nothing was written, and nothing is left behind")
-        return 130
-    except (NotEnough, ChildFailed) as error:
-        print(f"load.py: error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(found, indent=1))
-    from benchmarks.run import write
-
     out: Path | None = options.out or (None if smoke or asked or options.seconds else RESULTS)
-    if out is not None:
-        write(out, json.dumps(found, indent=1) + "\n")
-        say(f"wrote {out.name}")
-    return 0 if found["check"]["clean"] else 1
+    return measured.run(lambda: measure(size, seconds, seed=options.seed), out)
 
 
 def read_options() -> argparse.Namespace:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -21,11 +20,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import httpx
+from benchmarks.load import measured
 from benchmarks.load.slopes import line
-from benchmarks.load.world import NotEnough, Size, World, world
+from benchmarks.load.world import Size, World, world
 from benchmarks.network import parts
-from benchmarks.network.processes import ChildFailed
-from benchmarks.run import machine_alone, tidy, write
+from benchmarks.run import machine_alone, tidy
 from benchmarks.timing import say
 
 RESULTS = Path(__file__).with_name("soak.json")
@@ -42,21 +41,9 @@ PAGES = ("/v1/tasks", "/v1/edges", "/metrics", "/healthz", "/", "/fleet", "/open
 
 def main() -> int:
     options = read_options()
-    try:
-        fleet = dataclasses.replace(FLEET, task_seconds=options.task_seconds)
-        found = soak(fleet, options.seconds, seed=options.seed)
-    except KeyboardInterrupt:
-        say("stopped; nothing was written, and nothing is left behind")
-        return 130
-    except (NotEnough, ChildFailed) as error:
-        print(f"soak.py: error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(found, indent=1))
+    fleet = dataclasses.replace(FLEET, task_seconds=options.task_seconds)
     out: Path | None = options.out or (RESULTS if options.seconds >= 3600 else None)
-    if out is not None:
-        write(out, json.dumps(found, indent=1) + "\n")
-        say(f"wrote {out.name}")
-    return 0 if found["check"]["clean"] else 1
+    return measured.run(lambda: soak(fleet, options.seconds, seed=options.seed), out)
 
 
 def read_options() -> argparse.Namespace:
@@ -81,7 +68,7 @@ def soak(fleet: Size, seconds: float, *, seed: int) -> dict[str, Any]:
             key: getattr(running, key)
             for key in ("created", "finished", "wrong_winners", "deleted", "stopped", "command_events")
         }
-    measured: dict[str, Any] = tidy(
+    results: dict[str, Any] = tidy(
         {
             "machine": about,
             "size": dataclasses.asdict(fleet),
@@ -94,7 +81,7 @@ def soak(fleet: Size, seconds: float, *, seed: int) -> dict[str, Any]:
             "check": {**dataclasses.asdict(found), "clean": found.clean},
         }
     )
-    return measured
+    return results
 
 
 def watch(running: World, seconds: float) -> list[dict[str, Any]]:
