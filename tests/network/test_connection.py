@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,42 @@ def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_p
             await asyncio.gather(storing, return_exceptions=True)
 
     asyncio.run(run())
+
+
+def test_what_is_settled_was_sent_before_the_engine_was_asked_whether_it_has_it(engine: Engine) -> None:
+    """nats-py writes a ping at once, and what was subscribed to a moment later: the ping's answer would say nothing."""
+
+    async def run() -> list[bytes]:
+        client = connection.Connection()
+        await client.open(engine.url, name="server", patience=10, access=None, again=lambda: None)
+        sent = Written(client._transport)
+        client._transport = sent  # type: ignore[assignment]
+        await client.subscribe("anything")
+        await client.settle()
+        await client.end()
+        return sent.lines
+
+    lines = [each.split(b" ")[0].strip() for each in asyncio.run(run())]
+    assert lines.index(b"SUB") < lines.index(b"PING")
+
+
+class Written:
+    """A transport, and what was written to it, in its order."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self.lines: list[bytes] = []
+
+    def write(self, line: bytes) -> None:
+        self.lines.append(line)
+        self._transport.write(line)
+
+    def writelines(self, lines: list[bytes]) -> None:
+        self.lines += lines
+        self._transport.writelines(lines)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 @pytest.mark.parametrize("content", ["", "nonsense", "-----BEGIN NATS USER JWT-----\na.b.c\n", "\xff"], ids=ascii)

@@ -124,6 +124,7 @@ class Connection(Client):
         """Until the engine has taken what it was asked. If it does not answer there will be a reconnection, and it is
         asked again then."""
         with suppress(TimeoutError, NatsError):
+            await self._flush_pending(force_flush=True)  # nats-py's ping overtakes what is not sent yet
             await self.flush()
 
     async def check(self) -> None:
