@@ -34,11 +34,6 @@ LONGEST = 4.0
 """The same if tasks are not decided."""
 RECOVER = 60.0
 """Seconds in which all must agree again: an edge that missed news asks every 30."""
-MIXED = 4
-"""So many times that, where servers of two versions answer: only the newer ones can tell of tasks of the next rules,
-and it is up to chance who answers."""
-
-
 UNDER_WAY = 0.2
 """Seconds in which an acknowledgement may come that was under way when a node was lost."""
 
@@ -147,7 +142,7 @@ async def _until_decided(fleet: Fleet) -> None:
 
 async def _until_agreed(fleet: Fleet, actions: list[Action], recover: float) -> tuple[Evidence, list[Finding]]:
     """Until nothing is found, or it has taken too long: then what was found last."""
-    deadline = time.monotonic() + (recover * MIXED if fleet.new_tasks else recover)
+    deadline = time.monotonic() + recover
     while True:
         try:
             evidence = await _collect(fleet, actions)

@@ -13,6 +13,7 @@ import pytest
 from network.edge_http import host, task
 from network.operating import TALLY, operated
 from network.processes import comes
+from outvote.core.task import RULES
 from outvote.network import edge as edge_module
 from outvote.network.edge import CATCH_UP_EVERY, LONGEST_PAUSE, TICK, Edge, told_pause
 from outvote.network.edge_api import EdgeApi
@@ -20,7 +21,7 @@ from outvote.network.engine import Engine
 from outvote.network.fold import Fold
 from outvote.network.link import Link
 from outvote.network.pace import LEAST_HEARD, QUESTIONS, Pace
-from outvote.network.records import task_record
+from outvote.network.records import Foreign, task_record
 from outvote.network.signs import SILENT_AFTER
 
 MANY = 1_000_000
@@ -130,6 +131,33 @@ def test_an_edge_counts_the_questions_that_were_let_lie(
 
     asyncio.run(run())
     assert set(asked) == {"ams"}
+
+
+def test_an_edge_that_an_older_server_has_answered_asks_until_it_meets_a_newer_one(
+    engine: Engine, edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older one knows of a task of rules that are the edge's, not its own."""
+    monkeypatch.setattr(edge_module, "CATCH_UP_EVERY", 1000.0)  # so that it is not this that it waits for
+    edge._ask_again = 1000.0
+    older = Fold(foreign={"shop-1": Foreign("shop", RULES)})
+
+    async def run() -> None:
+        async with operated(engine) as (_, api):
+            assert (await api.post("/v1/tasks", json=TALLY)).status_code == 201
+        async with await Link.connect(engine.url, name="older", patience=10) as link:
+            await link.answer(lambda name, asked: older.catch_up(name, asked["incarnation"], asked["tasks"]))
+            await edge.start(engine.url)
+            await comes(lambda: edge._in_part >= 3, "it has asked more than once")
+            assert not edge.tasks
+            pauses = [edge._pause(True, False) for _ in range(200)]
+            assert max(pauses) <= TICK * 2**edge._in_part
+        async with operated(engine):
+            await comes(lambda: "shop" in edge.tasks, "it knows the task")
+            assert edge._in_part == 0
+            assert edge._pause(True, False) > 700
+            await edge.stop()
+
+    asyncio.run(run())
 
 
 # ---- tasks of others

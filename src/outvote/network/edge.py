@@ -19,7 +19,7 @@ from typing import Any, cast
 from outvote.core import protocols
 from outvote.core.errors import OutvoteError
 from outvote.core.events import check_arm, check_reward
-from outvote.core.task import MOST, Task
+from outvote.core.task import MOST, RULES, Task
 from outvote.network.access import Access
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
@@ -79,6 +79,8 @@ class Edge:
         """Whether one did when it was last asked."""
         self._unanswered = 0
         """Questions one after the other that were let lie: whoever should answer has too much to do."""
+        self._in_part = 0
+        """Answers one after the other of servers of an older version, which do not know all that this edge does."""
         self._ask_again = CATCH_UP_EVERY
         """Seconds after which it shall be asked again, as a server told."""
         self._left = (0, 0)
@@ -254,6 +256,7 @@ class Edge:
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
                 continue  # something was heard while the answer was under way: it would be applied twice
             self._ask_again = told_pause(answer)
+            self._in_part = self._in_part + 1 if is_in_part(answer) else 0
             try:
                 self.caught_up(answer)
                 if (
@@ -331,10 +334,13 @@ class Edge:
 
     def _pause(self, answered: bool, connected_anew: bool) -> float:
         """Seconds until the next question. Where nobody listens one is asked at every tick, which costs nothing; where
-        questions are let lie, more and more seldom: asked again at once they would never be answered."""
+        questions are let lie, more and more seldom: asked again at once they would never be answered. So also where an
+        older server has answered: another may know what it does not."""
         if not answered:
             longest = min(TICK * 2.0 ** min(self._unanswered, 20), CATCH_UP_EVERY)
             return longest * (0.5 + 0.5 * random.random()) if self._unanswered else TICK
+        if self._in_part:
+            return min(TICK * 2.0 ** min(self._in_part, 20), self._ask_again) * (0.5 + 0.5 * random.random())
         return CATCH_UP_AGAIN if connected_anew else self._ask_again * (1.0 - 0.25 * random.random())
 
     def _hear(self, subject: str, payload: bytes) -> None:
@@ -460,6 +466,12 @@ class Edge:
                 "switches": task.switches,
             }
         )
+
+
+def is_in_part(answer: Mapping[str, Any]) -> bool:
+    """Whether there are tasks that this version knows, and the server that answered does not."""
+    beyond = answer.get("beyond")
+    return isinstance(beyond, list) and any(each == RULES for each in beyond)
 
 
 def told_pause(answer: Mapping[str, Any]) -> float:

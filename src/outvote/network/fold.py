@@ -24,10 +24,11 @@ from outvote.network.kept import Kept
 from outvote.network.records import (
     Coder,
     DownSubject,
+    Foreign,
     UpSubject,
     parse,
     read_discount,
-    read_foreign_name,
+    read_foreign,
     read_switch,
     read_task,
 )
@@ -245,9 +246,9 @@ class Fold:
     """Tasks of which this server may know more than the log."""
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
-    foreign: dict[str, str] = field(default_factory=dict)
-    """Names by id of tasks whose rules this version does not know. It does not judge them, but their names are taken:
-    else it would have a second task of that name, which newer servers do not have."""
+    foreign: dict[str, Foreign] = field(default_factory=dict)
+    """By id, the tasks whose rules this version does not know. It does not judge them, but their names are taken: else
+    it would have a second task of that name, which newer servers do not have."""
 
     def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> FoldedTask | None:
         """Read one record; returns the task that it touched. When it was stored changes nothing here."""
@@ -270,9 +271,9 @@ class Fold:
             try:
                 created = FoldedTask(where.task_id, read_task(payload))
             except OutvoteError:
-                name = read_foreign_name(payload)
-                if name is not None and not self.is_taken(name):
-                    self.foreign[where.task_id] = name
+                foreign = read_foreign(payload)
+                if foreign is not None and not self.is_taken(foreign.name):
+                    self.foreign[where.task_id] = foreign
                 raise
             if self.is_taken(created.task.name):  # two servers were asked at once: the first stored has it
                 self.deleted.add(where.task_id)
@@ -316,7 +317,7 @@ class Fold:
 
     def is_taken(self, name: str) -> bool:
         """Whether a task has this name now, also one that this version cannot judge."""
-        return self.named(name) is not None or name in self.foreign.values()
+        return self.named(name) is not None or any(name == each.name for each in self.foreign.values())
 
     def proposals(self) -> Iterator[Proposal]:
         """Everything that ought to be in the log and is not."""
@@ -330,7 +331,8 @@ class Fold:
 
         Tasks that are new to it, eliminations that it lacks, what was stopped and deleted, and what the log holds of
         its own messages. An answer has a size: `more` says that it should be asked for again. In `brief`, tasks that
-        are not for this edge are only named under `others`, once: their records are most of what there is.
+        are not for this edge are only named under `others`, once: their records are most of what there is. Rules of
+        tasks of which this version can say nothing are `beyond` it: who knows them asks again, and may meet another.
         """
         tasks: dict[str, Any] = {}
         others: list[str] = []
@@ -361,9 +363,11 @@ class Fold:
                 if size > LARGEST_ANSWER and tasks:
                     continue
             tasks[task_id] = told
-        return {
+        beyond = sorted({each.rules for each in self.foreign.values()})
+        answer = {
             "read": self.read,
             "tasks": tasks,
             "deleted": [task_id for task_id in known if task_id in self.deleted],
             "more": len(tasks) + len(others) + left_out < len(self.tasks),
-        } | ({"others": others} if others else {})
+        }
+        return answer | ({"others": others} if others else {}) | ({"beyond": beyond} if beyond else {})

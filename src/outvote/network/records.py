@@ -96,8 +96,15 @@ def read_task(payload: bytes) -> Task:
     return Task.from_json(record)
 
 
-def read_foreign_name(payload: bytes) -> str | None:
-    """The name of a task of other rules, which this version cannot read otherwise; None if it is no such task."""
+class Foreign(NamedTuple):
+    """What this version can read of a task whose rules it does not know."""
+
+    name: str
+    rules: int
+
+
+def read_foreign(payload: bytes) -> Foreign | None:
+    """Of a task of other rules; None if it is no such task."""
     try:
         record: Any = json.loads(payload)
     except (ValueError, RecursionError):
@@ -105,7 +112,7 @@ def read_foreign_name(payload: bytes) -> str | None:
     if not isinstance(record, dict) or type(record.get("rules")) is not int or record["rules"] == RULES:
         return None
     name = record.get("name")
-    return name if isinstance(name, str) and NAME.fullmatch(name) else None
+    return Foreign(name, record["rules"]) if isinstance(name, str) and NAME.fullmatch(name) else None
 
 
 def switch_record(killed: bool) -> bytes:

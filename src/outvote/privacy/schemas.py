@@ -264,6 +264,7 @@ ANSWER: Final = Schema(
         Field("more", "flag", "ask again", "the size of the answer"),
         Field("deleted[]", "id", "tasks deleted", "said by operators"),
         Field("others[]", "id", "tasks that are for other sites", "said by operators", optional=True),
+        Field("beyond[]", "count", "rules of tasks that the server does not know", "said by operators", optional=True),
         Field("tasks.*.stopped", "flag", "stopped", "said by operators"),
         Field("tasks.*.highest", "number", "highest number of this edge's own messages", "its own, back"),
         Field("tasks.*.count", "count", "how many of them the log has", "its own, back"),
