@@ -7,7 +7,7 @@ which, and everybody must agree with it, which `checker` looks at.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from faults.reading import Finding, fold, where_of
@@ -28,6 +28,8 @@ class Action(NamedTuple):
     task_id: str
     """Empty where there is none, or a creation was not acknowledged."""
     acknowledged: bool
+    end: int | None = None
+    """Of a discount: how far the log went when it was acknowledged, if that could be read."""
 
 
 def lost_actions(log: Sequence[Record], actions: Sequence[Action]) -> Iterator[Finding]:
@@ -47,8 +49,9 @@ def lost_actions(log: Sequence[Record], actions: Sequence[Action]) -> Iterator[F
             named = [each.task_id for each in folded.tasks.values() if each.task.name == action.target]
             if named != [action.task_id]:
                 yield Finding("lost", f"{said} the tasks of that name are {named}")
+        elif action.kind == "discount":
+            yield from _lost_discount(log, action.target, action.end)
     yield from _lost_switches(log, folded, actions)
-    yield from _lost_discounts(log, {each.target for each in actions if each.kind == "discount" and each.acknowledged})
 
 
 def _lost_switches(log: Sequence[Record], folded: Fold, actions: Sequence[Action]) -> Iterator[Finding]:
@@ -69,33 +72,18 @@ def _lost_switches(log: Sequence[Record], folded: Fold, actions: Sequence[Action
             yield Finding("lost", f"{task_id}: killed is {folded.tasks[task_id].killed}, {used} were the last words")
 
 
-def _lost_discounts(log: Sequence[Record], edges: Collection[str]) -> Iterator[Finding]:
-    """Nothing of these edges counts in a task that ran when they were discounted for the last time, or runs at the end;
-    and since the engine was told before, nothing of them came in after the first record that says so."""
-    if not edges:
-        return
-    last = {edge: max(_discounts(log, edge), default=len(log)) for edge in edges}
-    first = {edge: min(_discounts(log, edge), default=None) for edge in edges}
+def _lost_discount(log: Sequence[Record], edge: str, end: int | None) -> Iterator[Finding]:
+    """When it was acknowledged nothing of this edge counted in a task that still ran, and nothing of it came in
+    afterwards, since the engine was told before. A task that was decided meanwhile is left as it is."""
     counted = Counted()
     for place, record in enumerate(log):
         where = where_of(record)
-        if isinstance(where, UpSubject) and where.edge in edges:
-            since = first[where.edge]
-            if since is not None and place > since:
-                yield Finding("wrong", f"{record.subject} came in, and the edge was revoked before")
+        if isinstance(where, UpSubject) and where.edge == edge and end is not None and record.number > end:
+            yield Finding("wrong", f"{record.subject} came in, and the edge was revoked before")
         counted.read(record)
-        for edge in edges:
-            if place in (last[edge], len(log) - 1):
-                for task_id, count in counted.of(edge).items():
-                    yield Finding("lost", f"discount of {edge} was acknowledged, {count} of it count in {task_id}")
-
-
-def _discounts(log: Sequence[Record], edge: str) -> Iterator[int]:
-    """The places in the log of the records that discount an edge."""
-    for place, record in enumerate(log):
-        where = where_of(record)
-        if isinstance(where, DownSubject) and where.kind == "discount" and read_discount(record.payload) == edge:
-            yield place
+        if record.number == end or place == len(log) - 1:
+            for task_id, count in counted.of(edge).items():
+                yield Finding("lost", f"discount of {edge} was acknowledged, {count} of it count in {task_id}")
 
 
 class Counted:

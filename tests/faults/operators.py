@@ -10,12 +10,15 @@ import asyncio
 import json
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from faults.fleet import Fleet
 from faults.in_force import Action
 from faults.operations import Operation
 from faults.traffic import Lost, NotReached, ask, view
+from outvote.network.connection import LinkError
+from outvote.network.link import Link
 
 PATIENCE: Final = 15.0
 """Seconds that an answer may take: a server says after ten that it has none."""
@@ -108,8 +111,19 @@ class Operators:
         async for server in self._servers(operation.server):
             said = await fleet.command(f"revoke-{edge}", ["revoke", edge, "--discount"], server=server)
             if said is not None and json.loads(said)["discounted"] is not None:
-                return Action("discount", edge, "", acknowledged=True)
+                return Action("discount", edge, "", acknowledged=True, end=await self._log_end())
         return Action("discount", edge, "", acknowledged=False)
+
+    async def _log_end(self) -> int | None:
+        """How far the log goes now; None if no engine says it soon."""
+        fleet = self._fleet
+        with suppress(TimeoutError, LinkError):
+            async with (
+                asyncio.timeout(PATIENCE),
+                await Link.connect(fleet.direct, name="server", patience=PATIENCE, access=fleet.access()) as link,
+            ):
+                return await link.log_end()
+        return None
 
     async def _servers(self, first: str) -> Any:
         """Whom to ask, again and again, beginning with one."""

@@ -152,7 +152,7 @@ def make_schedule(seed: int, *, disks: bool = True, namespaces: bool = True) -> 
     if seed % RECOVERY == 0:
         return _recovery(seed, rng)
     nodes = rng.choice((1, 1, 1, 3, 3))
-    secured = rng.random() < 0.1
+    secured = rng.random() < 0.25
     spaces = nodes == 3 and not secured and rng.random() < 0.35
     edges = tuple(f"e{number}" for number in range(1, rng.randint(3, 5) + 1))
     servers = ("s1", "s2")

@@ -320,7 +320,7 @@ def test_a_created_task_is_there_once_and_is_the_one_that_was_acknowledged(open_
 
 def discounted(evidence: Evidence, **changed: Any) -> Evidence:
     """e1 is shut out."""
-    actions = [action("discount", target="e1", task_id="")]
+    actions = [action("discount", target="e1", task_id="")._replace(end=len(evidence.log) + 1)]
     edges = {"e2": evidence.edges["e2"]}
     return done(evidence, "discount.0", payload=b'{"edge": "e1"}', actions=actions, **{"edges": edges} | changed)
 
@@ -348,6 +348,16 @@ def test_a_message_of_an_edge_that_came_in_after_it_was_revoked_is_found(open_ta
     log = [*after.log, Record(len(after.log) + 1, subject, late.payload)]
     found = replace(after, log=log, servers={name: {T: seen(log)} for name in after.servers}, told={})
     assert kinds(replace(found, damaged=frozenset(["e1"]))) == {"wrong", "lost"}  # and it counts
+
+
+def test_a_task_that_was_decided_before_a_discount_was_acknowledged_is_left_as_it_is(good: Evidence) -> None:
+    edges = {"e2": good.edges["e2"]}
+    for end in (len(good.log), None):
+        shut_out = action("discount", target="e1", task_id="")._replace(end=end)
+        assert judge(replace(good, actions=[shut_out], edges=edges)) == []
+    place = next(each.number for each in good.log if ".elim." in each.subject)
+    shut_out = action("discount", target="e1", task_id="")._replace(end=place - 1)  # it ran then, and was not told
+    assert kinds(replace(good, actions=[shut_out], edges=edges)) == {"lost"}
 
 
 def test_a_decision_that_was_due_only_with_a_discounted_edge_is_found_unless_it_was_under_way(good: Evidence) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from faults.proxy import Frame, Frames, Proxy, Trouble, Way
-from network.processes import comes
+from network.processes import DEADLINE, comes
 from outvote.network.engine import Engine
 from outvote.network.link import Link
 
@@ -57,7 +57,7 @@ def through(engine: Engine, do: Callable[[Proxy, Way, Link], Awaitable[None]]) -
         try:
             async with await Link.connect(f"nats://127.0.0.1:{port}", name="e1", patience=10) as link:
                 await link.ensure_stream()
-                await asyncio.wait_for(do(proxy, proxy.ways["e1", "n1"], link), 30)
+                await asyncio.wait_for(do(proxy, proxy.ways["e1", "n1"], link), 2 * DEADLINE)
         finally:
             await proxy.close()
 

@@ -87,11 +87,11 @@ class Guest:
         """Publish, and wait until the engine says that this is not allowed."""
         before = len(self.troubles)
         await self.client.publish(subject, payload)
-        await comes(lambda: len(self.troubles) > before, f"{subject} is refused", within=10)
+        await comes(lambda: len(self.troubles) > before, f"{subject} is refused")
         assert "permissions violation for publish" in self.troubles[-1].lower()
 
     async def ends(self) -> None:
-        await comes(lambda: self.client.is_closed, "it is cut off", within=10)
+        await comes(lambda: self.client.is_closed, "it is cut off")
 
 
 @asynccontextmanager

@@ -64,7 +64,7 @@ def test_an_expired_credential_that_is_renewed_goes_on(
 ) -> None:
     monkeypatch.setattr(connection, "CREDENTIAL_LOOK", 0.05)
     path = tmp_path / "edge.creds"
-    access = credential(folder, "paris", path, lasts=2)
+    access = credential(folder, "paris", path, lasts=4)
 
     async def run() -> None:
         async with await Link.connect(secured.url, name="paris", access=access) as link:

@@ -290,7 +290,7 @@ def test_who_had_no_place_among_the_players_gets_that_of_the_discounted_one() ->
     told.check()
 
 
-def test_when_all_is_decided_a_discount_is_noted_and_changes_nothing() -> None:
+def test_when_all_is_decided_a_discount_changes_nothing() -> None:
     for decided in (False, True):
         told = Told(described("tally"))
         for sequence in range(8):
@@ -302,7 +302,7 @@ def test_when_all_is_decided_a_discount_is_noted_and_changes_nothing() -> None:
         before = told.found.server.snapshot()
         told.discount("fra")
         assert told.found.server.snapshot() == before
-        assert told.found.discounted == [Discount("fra", 8)]
+        assert told.found.discounted == []
         told.check()
 
 
@@ -530,6 +530,60 @@ def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_no
             may_read.set()
             said = await asking
             assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes"]})
+
+    asyncio.run(run())
+
+
+def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_the_first_look_counts_no_more(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outvote.network.server.STRAGGLERS", 0.5)
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            other = (await client.post("/v1/tasks", json={**VOTES, "name": "other"})).json()["id"]
+            await vote(server, votes, "fra", 2)
+            asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
+            await comes(lambda: len(server.fold.tasks[votes].discounted) == 1, "the first look is over")
+            await vote(server, votes, "fra", 3, life="late")
+            await vote(server, other, "fra", 3)
+            assert not asking.done()
+            said = await asking
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes", "other"]})
+            assert [server.fold.tasks[each].messages_of("fra") for each in (votes, other)] == [0, 0]
+            assert server.fold.tasks[votes].discounted == [Discount("fra", 1), Discount("fra", 1)]
+
+    asyncio.run(run())
+
+
+def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as_it_is(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outvote.network.server.STRAGGLERS", 0.05)
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            ids = [(await client.post("/v1/tasks", json={**VOTES, "name": each})).json()["id"] for each in ("a", "b")]
+            for task_id in ids:
+                await vote(server, task_id, "fra", 2)
+            store, told, go_on = server._link.store, set[str](), asyncio.Event()
+
+            async def held(subject: str, payload: bytes) -> bool:
+                if ".discount." in subject:
+                    told.add(subject)
+                    await go_on.wait()
+                return await store(subject, payload)
+
+            monkeypatch.setattr(server._link, "store", held)
+            asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
+            await comes(lambda: len(told) == 2, "both are about to be told")
+            assert (await client.post("/v1/tasks/b/stop")).status_code == 200
+            go_on.set()
+            said = await asking
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["a"]})
+            assert [server.fold.tasks[each].messages_of("fra") for each in ids] == [0, 1]
+            assert (await client.get("/v1/tasks/b")).json()["discounted"] == []
 
     asyncio.run(run())
 

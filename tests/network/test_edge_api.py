@@ -11,6 +11,7 @@ import pytest
 
 from network.edge_http import (
     ARMS,
+    DEADLINE,
     DECIDE,
     GOOD,
     REWARD,
@@ -275,7 +276,7 @@ def test_metrics_count_what_was_done(edge: Edge) -> None:
         edge.keep()
         found = read_metrics((await in_process(app, "GET", "/metrics")).text)
         took = found["outvote_edge_save_seconds_sum"]
-        assert 0 < took < 1
+        assert 0 < took < DEADLINE
         saved = {"outvote_edge_save_seconds_count": 1, "outvote_edge_save_seconds_sum": took}
         assert found == expected | saved | {"outvote_edge_messages_kept": 1}
         hosted.unsent.clear()

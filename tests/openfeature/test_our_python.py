@@ -185,7 +185,7 @@ def test_what_was_shown_without_an_edge_does_not_reward_an_earlier_decision(
     server: Running, start: Start, ams: Running
 ) -> None:
     create(server, ams, **WHOLE)
-    with provided(OutvoteProvider(ams.url("edge"), timeout=0.5)) as flags:
+    with provided(OutvoteProvider(ams.url("edge"), timeout=3)) as flags:
         flags.get_string_value("shop", "none", ANN)
         ams.end(signal.SIGTERM)
         assert flags.get_string_value("shop", "mine", ANN) == "mine"
@@ -196,7 +196,7 @@ def test_what_was_shown_without_an_edge_does_not_reward_an_earlier_decision(
 
 def test_a_reward_that_found_no_edge_may_be_tracked_again(server: Running, start: Start, ams: Running) -> None:
     create(server, ams, **WHOLE)
-    with provided(OutvoteProvider(ams.url("edge"), timeout=0.5)) as flags:
+    with provided(OutvoteProvider(ams.url("edge"), timeout=3)) as flags:
         flags.get_string_value("shop", "none", ANN)
         ams.end(signal.SIGTERM)
         flags.track("shop", ANN)  # no error to the application

@@ -253,7 +253,7 @@ def test_an_answer_has_the_fields_of_its_schema_and_no_other() -> None:
         fold.apply(subject, payload, number, 0.0)
     answer = fold.catch_up("paris", "0123456789abcdef", {"c-1": 0}, brief=True)
     answer["tasks"]["a-1"].pop("record")
-    answer = {**answer, "ask_again": 30.0}
+    answer = {**answer, "ask_again": 30.0, "beyond": [2]}
     assert schemas.unexplained(schemas.ANSWER, answer) == []
     assert schemas.seen([answer]) == {each.path for each in schemas.ANSWER.fields} - {"tasks.*.record"}
     assert "record" in fold.catch_up("paris", "", {}, brief=True)["tasks"]["a-1"]

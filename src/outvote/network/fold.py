@@ -166,12 +166,13 @@ class FoldedTask:
         """What this edge has sent so far counts no more; what was eliminated stays so, and bits that were sent stay.
 
         All else is counted again, in the order of the log, as if the edge had not been there. A vote that was refused
-        because there were too many players may count now, so it becomes a message like the others.
+        because there were too many players may count now, so it becomes a message like the others. A task that has
+        ended is left as it is.
         """
-        self.discounted.append(Discount(edge, self.messages_of(edge)))
-        self._lives.pop(edge, None)
         if self._kept is None:
             return
+        self.discounted.append(Discount(edge, self.messages_of(edge)))
+        self._lives.pop(edge, None)
         events, unanimous = self._reported()
         before, self._kept = self._kept, Kept()
         self.server = protocols.server(self.task)

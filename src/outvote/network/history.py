@@ -78,7 +78,7 @@ class DatedFold(Fold):
         elif where.kind == "elim":
             moment = Moment(self.read, task.ledger.up_messages, self._stored)
             self.histories[where.task_id].eliminations.append(moment)
-        elif where.kind == "discount":
+        elif where.kind == "discount" and len(task.discounted) > len(self.histories[where.task_id].discounts):
             moment = Moment(self.read, task.ledger.up_messages, self._stored)
             self.histories[where.task_id].discounts.append(moment)
             said = task.discounted[-1]

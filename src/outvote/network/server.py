@@ -19,6 +19,9 @@ from outvote.network.follower import Follower
 from outvote.network.link import Link
 from outvote.network.records import DownSubject, discount_record, switch_record, task_record
 
+STRAGGLERS = 1.0
+"""Seconds after which an engine has stored what it had taken of an edge before it shut it out."""
+
 
 class NameTaken(InvalidTask):
     """A task of that name is there."""
@@ -123,17 +126,22 @@ class SyncServer:
     async def discount(self, edge: str) -> list[str]:
         """What an edge has sent so far counts no more in the tasks that run; the names of those that had something.
 
-        A server that lags behind does not know of all messages: it reads first what the log holds now.
+        A server that lags behind does not know of all messages: it reads first what the log holds now. And an edge that
+        was just shut out may have sent something that the engine had taken and not stored yet: so it looks twice.
         """
         record = discount_record(edge)
-        end = await self._link.log_end()
-        await self.wait_for(lambda: self.fold.read >= end)
-        names = []
-        for task_id, task in list(self.fold.tasks.items()):
-            if task_id in self.fold.tasks and task.running and task.messages_of(edge):
-                await self._say_next(task_id, "discount", lambda task: task.discounts, record)
-                names.append(task.task.name)
-        return names
+        names: dict[str, None] = {}
+        for wait in (0.0, STRAGGLERS):
+            await asyncio.sleep(wait)
+            end = await self._link.log_end()
+            await self.wait_for(lambda end=end: self.fold.read >= end)  # type: ignore[misc]
+            due = [task for task in self.fold.tasks.values() if task.running and task.messages_of(edge)]
+            # All at once: a task must not be decided with this edge while others are told.
+            await asyncio.gather(
+                *(self._say_next(task.task_id, "discount", lambda task: task.discounts, record) for task in due)
+            )
+            names |= dict.fromkeys(task.task.name for task in due if not task.messages_of(edge))
+        return list(names)
 
     # ---- what those may add who look on
 
