@@ -13,8 +13,8 @@ from pathlib import Path
 from faults.nursery import TESTS
 from network.processes import DEADLINE, until
 
-# Seed 12: one node, a copied store, and a task that is killed and stopped.
-COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "12"]
+# Seed 32: one node, an edge that loses its store, and a task that is killed.
+COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "32"]
 
 
 def started(out: Path, *more: str) -> subprocess.Popen[str]:
@@ -42,15 +42,15 @@ def test_a_report_is_written_and_a_second_call_goes_on_after_it(tmp_path: Path) 
     for schedules in ("1", "1"):
         said, _ = started(tmp_path, "--schedules", schedules, "--resume").communicate(timeout=4 * DEADLINE)
     report = json.loads((tmp_path / "report.json").read_text())
-    assert (report["runs"], report["faults"], report["found"]) == (1, {"copied-store": 1}, [])
-    assert (report["operations"], report["operations_acknowledged"]) == ({"kill-task": 1, "stop-task": 1}, 2)
+    assert (report["runs"], report["faults"], report["found"]) == (1, {"wipe-edge": 1}, [])
+    assert (report["operations"], report["operations_acknowledged"]) == ({"kill-task": 1}, 1)
     assert "[1/1]" not in said  # it was there already
-    assert "1 runs from seed 12" in (tmp_path / "report.md").read_text()
+    assert "1 runs from seed 32" in (tmp_path / "report.md").read_text()
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     running = started(tmp_path, "--schedules", "50")
-    until(lambda: (tmp_path / "run-12" / "e1.db").exists(), "a run is under way")
+    until(lambda: (tmp_path / "run-32" / "e1.db").exists(), "a run is under way")
     running.send_signal(signal.SIGINT)
     said, _ = running.communicate(timeout=4 * DEADLINE)
     assert "interrupted: the report is of the runs so far" in said

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from network.processes import comes
+from network.bare_clients import let_go
+from network.processes import DEADLINE, comes
 from outvote.core.errors import InvalidTask
 from outvote.fleet.addresses import Address
 from outvote.fleet.claims import creds, user_claims
@@ -142,6 +143,61 @@ def test_what_is_settled_was_sent_before_the_engine_was_asked_whether_it_has_it(
 
     lines = [each.split(b" ")[0].strip() for each in asyncio.run(run())]
     assert lines.index(b"SUB") < lines.index(b"PING")
+
+
+def test_it_ends_in_order_while_somebody_who_waited_for_its_end_was_cancelled(engine: Engine) -> None:
+    """As a reconnection is that is under way. Whoever is cancelled himself is told so."""
+
+    async def run() -> None:
+        client = connection.Connection()
+        await client.open(engine.url, name="server", patience=10, access=None, again=lambda: None)
+        assert client._transport is not None
+        waiting = asyncio.create_task(client._transport.wait_closed())  # type: ignore[no-untyped-call]
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await client.end()
+        assert client.is_closed
+
+        second = connection.Connection()
+        await second.open(engine.url, name="server", patience=10, access=None, again=lambda: None)
+        ending = asyncio.create_task(second.end())
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        await let_go(second)
+
+    asyncio.run(run())
+
+
+def test_a_connection_does_not_come_about_for_ever_though_its_cancellation_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost: list[bool] = []
+
+    async def hold_on(*_: object) -> None:
+        while len(lost) < 2:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                lost.append(True)
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(connection.Connection, "_connect_to_server", hold_on)
+
+    async def run() -> None:
+        with pytest.raises(LinkError, match=r"nothing within 0\.1 s"):
+            await Link.connect("nats://127.0.0.1:9", name="paris", patience=0.1)
+        lost.clear()
+        connecting = asyncio.create_task(Link.connect("nats://127.0.0.1:9", name="paris"))
+        await asyncio.sleep(0.05)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        assert len(lost) == 2
+
+    asyncio.run(asyncio.wait_for(run(), DEADLINE))
 
 
 class Written:

@@ -10,9 +10,9 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from urllib.parse import ParseResult
 
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
@@ -88,7 +88,7 @@ class Connection(Client):
             event(_log, logging.INFO, "engine_reconnected")
             again()
 
-        opening = self.connect(
+        connecting = self.connect(
             urls.split(","),
             name=name,
             inbox_prefix=f"_INBOX.{name}",
@@ -103,9 +103,13 @@ class Connection(Client):
             tls_handshake_first=access is not None,
             user_credentials=None if access is None else access.creds,  # type: ignore[arg-type]  # it takes any UserString
         )
+        opening = asyncio.create_task(connecting)
         try:
-            await asyncio.wait_for(opening, patience)
+            if not (await asyncio.wait([opening], timeout=patience))[0]:
+                raise TimeoutError
+            opening.result()
         except (NatsError, OSError, TimeoutError) as error:
+            await cancel([opening])
             with suppress(NatsError, OSError):
                 await self.close()
             if self._refusal is not None:
@@ -115,6 +119,9 @@ class Connection(Client):
                 ) from None
             why = str(error) or (str(self._last) if self._last else "") or f"nothing within {patience:g} s"
             raise LinkError(f"no NATS answers at {urls}: {why}; start one, or name another") from None
+        except asyncio.CancelledError:
+            await cancel([opening])
+            raise
         self._opened, self._said_trouble = True, False
         event(_log, logging.INFO, "engine_connected")
         if access is not None:
@@ -151,6 +158,16 @@ class Connection(Client):
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
         await self.close()
+
+    async def close(self) -> None:
+        """A reconnection that is under way is cancelled, and with it what it waits for: that the old connection is
+        closed. nats-py then waits for the same, and would take it for a cancellation of its own."""
+        try:
+            await super().close()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
 
     async def _renew(self, access: Access, seen: object) -> None:
         """For ever: when the credential was replaced, go on with the new one. What is not sent yet is sent then."""
@@ -261,6 +278,16 @@ class _TlsTransport(TcpTransport):
         """How the other side takes its leave does not matter."""
         with suppress(OSError):
             await super().wait_closed()  # type: ignore[no-untyped-call]
+
+
+async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Until they have ended. In Python 3.11, and in nats-py, a cancellation can be lost while a connection is made."""
+    running = [each for each in tasks if not each.done()]
+    while running:
+        for each in running:
+            each.cancel()
+        await asyncio.wait(running, timeout=0.5)
+        running = [each for each in running if not each.done()]
 
 
 def is_refusal(error: Exception) -> bool:

@@ -21,6 +21,7 @@ from outvote.core.errors import OutvoteError
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, RULES, Task
 from outvote.network.access import Access
+from outvote.network.connection import cancel
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
 from outvote.network.link import PATIENCE, Link
@@ -285,12 +286,7 @@ class Edge:
             each.result()
 
     async def stop(self) -> None:
-        running = [each for each in self._running if not each.done()]
-        while running:  # more than once: in Python 3.11 a cancellation is lost while a connection is made
-            for each in running:
-                each.cancel()
-            await asyncio.wait(running, timeout=0.5)
-            running = [each for each in running if not each.done()]
+        await cancel(self._running)
         self.keep()
         if self.link is not None:
             await self.link.close()
