@@ -10,9 +10,9 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from urllib.parse import ParseResult
 
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
@@ -23,6 +23,7 @@ from nats.protocol.parser import PERMISSIONS_ERR
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.network.access import Access
 from outvote.network.logs import event
+from outvote.network.together import cancel
 
 WAIT: Final = 0.25
 """Seconds between two attempts."""
@@ -155,8 +156,7 @@ class Connection(Client):
         """For good."""
         self._ending = True
         if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
+            await cancel([self._renewing])
         await self.close()
 
     async def close(self) -> None:
@@ -278,16 +278,6 @@ class _TlsTransport(TcpTransport):
         """How the other side takes its leave does not matter."""
         with suppress(OSError):
             await super().wait_closed()  # type: ignore[no-untyped-call]
-
-
-async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Until they have ended. In Python 3.11, and in nats-py, a cancellation can be lost while a connection is made."""
-    running = [each for each in tasks if not each.done()]
-    while running:
-        for each in running:
-            each.cancel()
-        await asyncio.wait(running, timeout=0.5)
-        running = [each for each in running if not each.done()]
 
 
 def is_refusal(error: Exception) -> bool:

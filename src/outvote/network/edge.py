@@ -21,12 +21,12 @@ from outvote.core.errors import OutvoteError
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, RULES, Task
 from outvote.network.access import Access
-from outvote.network.connection import cancel
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
 from outvote.network.link import PATIENCE, Link
 from outvote.network.logs import event
 from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task
+from outvote.network.together import cancel
 
 TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""

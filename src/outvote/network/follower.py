@@ -24,6 +24,7 @@ from nats.js.errors import APIError
 
 from outvote.core.errors import OutvoteError
 from outvote.network.records import DOWN
+from outvote.network.together import cancel
 
 Read = Callable[[str, bytes, int, float], Awaitable[None]]
 """(subject, payload, sequence in the stream, when it was stored: seconds since 1970)."""
@@ -114,9 +115,7 @@ class Follower:
     async def stop(self) -> None:
         self._life += 1
         if self._watching is not None:
-            while not self._watching.done():  # a cancellation can be lost in Python 3.11's wait_for
-                self._watching.cancel()
-                await asyncio.wait([self._watching], timeout=0.5)
+            await cancel([self._watching])
         await self._end()
 
     async def _begin(self) -> None:

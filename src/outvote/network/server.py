@@ -18,6 +18,7 @@ from outvote.network.fold import Fold, FoldedTask
 from outvote.network.follower import Follower
 from outvote.network.link import Link
 from outvote.network.records import DownSubject, discount_record, switch_record, task_record
+from outvote.network.together import cancel
 
 STRAGGLERS = 1.0
 """Seconds after which an engine has stored what it had taken of an edge before it shut it out."""
@@ -77,8 +78,7 @@ class SyncServer:
 
     async def stop(self) -> None:
         if self._proposing is not None:
-            self._proposing.cancel()
-            await asyncio.gather(self._proposing, return_exceptions=True)
+            await cancel([self._proposing])
         await self._link.close()
 
     # ---- what operators do

@@ -1,9 +1,9 @@
-"""Several things that run side by side until one of them ends."""
+"""Several things that run side by side: until one of them ends, and how they are ended."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 
@@ -18,3 +18,14 @@ async def first_of(*works: Coroutine[Any, Any, None]) -> None:
         for each in doing:
             each.cancel()
         await asyncio.wait(doing)
+
+
+async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End tasks that have nothing to put in order. In Python 3.11, and in nats-py, a cancellation can be lost while a
+    connection is made: so they are told again until they have ended."""
+    running = [each for each in tasks if not each.done()]
+    while running:
+        for each in running:
+            each.cancel()
+        await asyncio.wait(running, timeout=0.5)
+        running = [each for each in running if not each.done()]
