@@ -114,8 +114,8 @@ def test_leaves_nothing_behind_when_interrupted(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(tmp_path)},
         start_new_session=True,
     ) as process:
-        until(lambda: any(tmp_path.rglob("site-2.ready.json")), "the edges run")
-        pids = [json.loads(each.read_text())["pids"] for each in tmp_path.rglob("*.ready.json") if each.stat().st_size]
+        until(lambda: any(tmp_path.glob("*/site-2.ready.json")), "the edges run")
+        pids = [json.loads(each.read_text())["pids"] for each in tmp_path.glob("*/*.ready.json") if each.stat().st_size]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import re
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -220,8 +221,7 @@ class _Watch:
 
     async def look_at_files(self, *, everything: bool) -> None:
         """The files of the fleet; while users come, only those that are written over: what they held is gone later."""
-        found = sorted(self._folder.rglob("*")) if everything else sorted(self._folder.glob("*.db*"))
-        for path in found:
+        for path in sorted(_all_in(self._folder) if everything else self._folder.glob("*.db*")):
             with suppress(OSError):  # it went away while it was looked at
                 name = str(path.relative_to(self._folder))
                 data = await asyncio.to_thread(path.read_bytes) if path.is_file() else b""
@@ -256,6 +256,12 @@ class _Watch:
                 self._seen.stores.setdefault(name, {})[table] = rows
         lock = path.with_name(path.name + ".lock").read_text(encoding="utf-8", errors="replace")
         self._seen.locks[name] = json.loads(lock)
+
+
+def _all_in(folder: Path) -> Iterator[Path]:
+    """Files and folders, however deep; one that goes away meanwhile is no error."""
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place, name) for name in (*folders, *files))
 
 
 def _kind(path: Path, folder: Path) -> str:
