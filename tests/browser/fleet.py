@@ -85,7 +85,7 @@ class Fleet:
     ) -> None:
         """Users at these sites, so many events at each in turn, until the server's view of the task is `done`."""
         everybody = {site: Visitors(task, worth, random.Random(site)) for site, worth in means.items()}
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + 3 * DEADLINE
         while not done(self.shown(task)):
             assert time.monotonic() < deadline, self.shown(task)
             for site, visitors in everybody.items():
