@@ -16,7 +16,7 @@ import subprocess
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -39,15 +39,31 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Some that nobody has now, all different, also from those that others were given and have not begun to use; and
     none that Linux would give to somebody who connects, while the process that it belongs to is dead."""
     found: list[int] = []
-    with ExitStack() as taken:
-        while len(found) < count:
-            port = random.SystemRandom().randrange(*PORTS)
-            if port in _given:
-                continue
-            with suppress(OSError):
-                taken.enter_context(socket.socket()).bind((host, port))
-                found.append(port)
-                _given.append(port)
+    while len(found) < count:
+        port = random.SystemRandom().randrange(*PORTS)
+        if take_port(port, host):
+            found.append(port)
+    return found
+
+
+def take_port(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether this one is free, and was given to nobody: now it is given."""
+    if port in _given:
+        return False
+    with closing(socket.socket()) as tried, suppress(OSError):
+        tried.bind((host, port))
+        _given.append(port)
+        return True
+    return False
+
+
+def free_pairs(count: int, offset: int) -> list[int]:
+    """Ports of which the one that is `offset` above is free as well, and given."""
+    found: list[int] = []
+    while len(found) < count:
+        [port] = free_ports(1)
+        if take_port(port + offset):
+            found.append(port)
     return found
 
 

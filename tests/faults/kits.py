@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from faults.cluster import NOWHERE, Cluster, free_ports
+from faults.cluster import NOWHERE, Cluster, free_pairs
 from faults.traffic import Door
 from outvote.fleet import members
 from outvote.fleet.addresses import Address
@@ -25,7 +25,7 @@ class Kits:
         self.folder = place / "outvote-fleet"
         self._engines = place / "engines"
         self._store = str(self._engines / "store")
-        self._ports = [port for port in free_ports(8) if port + CLUSTER_OFFSET < 65536][:nodes]
+        self._ports = free_pairs(nodes, CLUSTER_OFFSET)
         self._cluster: Cluster | None = None
         self._routes: Mapping[tuple[str, str], int] = {}
         engines = [Address("localhost", port) for port in self._ports]

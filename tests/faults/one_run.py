@@ -141,8 +141,10 @@ async def _until_decided(fleet: Fleet) -> None:
 
 
 async def _until_agreed(fleet: Fleet, actions: list[Action], recover: float) -> tuple[Evidence, list[Finding]]:
-    """Until nothing is found, or it has taken too long: then what was found last."""
+    """Until nothing is found, or it has taken too long: then what was found last, and what was lost before that."""
     deadline = time.monotonic() + recover
+    lost: list[Finding] = []
+    lost_since = 0.0
     while True:
         try:
             evidence = await _collect(fleet, actions)
@@ -152,10 +154,12 @@ async def _until_agreed(fleet: Fleet, actions: list[Action], recover: float) -> 
         if not found:
             return evidence, []
         if any(each.kind in ("lost", "counted twice", "unjustified", "wrong") for each in found):
-            # What is lost stays lost: one more look, against what was still under way, is enough.
-            deadline = min(deadline, time.monotonic() + recover / 6)
+            lost_since = lost_since if lost else time.monotonic()
+            lost = found
+            if time.monotonic() > lost_since + recover / 6:  # against what was still under way, this is enough
+                return evidence, found
         if time.monotonic() > deadline:
-            return evidence, found
+            return evidence, found if found == lost else [*lost, *found]
         await fleet.revive()
         await asyncio.sleep(0.15)
 

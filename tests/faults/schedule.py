@@ -56,6 +56,8 @@ KINDS: Final = (
 )
 OF_THREE: Final = ("kill-leader", "wipe-node", "cut-node", "vanish-node", "one-way-node")
 """What only a cluster survives, or has."""
+LOSES_DISK: Final = ("wipe-node", "full-disk-node")
+"""After which a node's copy of the log is gone."""
 NEEDS_DISKS: Final = ("full-disk-edge", "full-disk-node")
 IN_PLAINTEXT: Final = (*ON_MESSAGES,)
 """What a proxy can do only where it can read."""
@@ -248,12 +250,12 @@ def _fault(kind: str, rng: random.Random, nodes: int, edges: Sequence[str], serv
 
 def _without_impossible(faults: list[Fault], nodes: int) -> tuple[Fault, ...]:
     """A node that lost its disk must have copied the log before another is troubled: more no cluster of three can
-    survive. And an edge that has trouble with its store is not killed besides: who starts it again would not know."""
+    survive. One whose disk was full has lost it: NATS throws its copy away. And an edge that has trouble with its store
+    is not killed besides: who starts it again would not know."""
     kept: list[Fault] = []
     for fault in sorted(faults, key=lambda each: (each.at, each.kind)):
-        loses_disk = fault.kind == "wipe-node"
         if nodes == 3 and any(
-            _of_nodes(each) and (loses_disk or each.kind == "wipe-node") for each in kept if _of_nodes(fault)
+            _of_nodes(each) and {each.kind, fault.kind} & set(LOSES_DISK) for each in kept if _of_nodes(fault)
         ):
             continue
         stores = (*DAMAGE, "twin-edge", "full-disk-edge", "next-rules")

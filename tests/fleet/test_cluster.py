@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from nats.errors import Error as NatsError
 
+from faults.cluster import free_pairs
 from fleet.places import guest
-from network.processes import free_port
 from outvote.fleet import members
 from outvote.fleet.addresses import Address
 from outvote.fleet.errors import FleetError
@@ -31,11 +31,7 @@ from outvote.network.records import DOWN, UP
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
     """Three engines on one machine; each keeps its files in its kit."""
-    ports: list[int] = []
-    while len(ports) < 3:
-        port = free_port()
-        if port + CLUSTER_OFFSET < 65536:
-            ports.append(port)
+    ports = free_pairs(3, CLUSTER_OFFSET)
     store = str(tmp_path / "store")
     plan = Plan([Address("localhost", port) for port in ports], Address("localhost", 8600), store=store)
     make_fleet(tmp_path / "fleet", plan, now=time.time())

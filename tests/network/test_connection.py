@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from network.bare_clients import let_go
 from network.processes import DEADLINE, comes
@@ -27,6 +28,7 @@ from outvote.network.kits import read_server_kit
 from outvote.network.link import Link
 from outvote.network.records import UpSubject
 from outvote.network.tokens import write_private
+from outvote.network.wire import WireBytes
 
 LOCAL = Address("127.0.0.1", 4322)
 
@@ -198,6 +200,23 @@ def test_a_connection_does_not_come_about_for_ever_though_its_cancellation_is_lo
         assert len(lost) == 2
 
     asyncio.run(asyncio.wait_for(run(), DEADLINE))
+
+
+def test_bytes_of_a_connection_that_is_just_closed_are_not_counted_and_nobody_minds(engine: Engine) -> None:
+    """uvloop's socket of it has a negative file descriptor, for a moment in which the client calls itself connected."""
+
+    async def run() -> None:
+        client, bytes_of = connection.Connection(), WireBytes()
+        await client.open(engine.url, name="ams", patience=10, access=None, again=lambda: None)
+        before = bytes_of.count(client)
+        assert before > 100
+        client._let_go()
+        await asyncio.sleep(0)
+        assert bytes_of.count(client) == before
+        await client.end()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run())
 
 
 class Written:

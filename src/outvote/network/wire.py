@@ -26,12 +26,11 @@ class WireBytes:
 
     def count(self, client: Client) -> int:
         """Both ways, with the headers of TCP and IP; 0 where the system does not tell."""
-        found = _socket(client)
-        if found is not None:
-            address = found.getsockname()
+        address, carried = _carried(_socket(client))
+        if address is not None:
             if address != self._address:  # another connection
                 self._past, self._now, self._address = self._past + self._now, 0, address
-            self._now = max(self._now, _carried(found))
+            self._now = max(self._now, carried)
         return self._past + self._now
 
 
@@ -40,10 +39,12 @@ def _socket(client: Client) -> Any:
     return None if writer is None or not client.is_connected else writer.get_extra_info("socket")
 
 
-def _carried(connection: Any) -> int:
+def _carried(connection: Any) -> tuple[Any, int]:
+    """The connection's own address and what went over it; None and 0 if it has just been closed."""
     try:
+        address = connection.getsockname()
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _AT + _COUNTS.size)
         acknowledged, received, segments_out, segments_in = _COUNTS.unpack_from(info, _AT)
-    except (AttributeError, OSError, struct.error):
-        return 0
-    return int(acknowledged + received + HEADERS * (segments_out + segments_in))
+    except (AttributeError, OSError, ValueError, struct.error):  # uvloop has a negative file descriptor then
+        return None, 0
+    return address, int(acknowledged + received + HEADERS * (segments_out + segments_in))
