@@ -6,8 +6,10 @@ import base64
 import gzip
 import hashlib
 import json
+import shutil
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -17,7 +19,7 @@ from outvote.core.messages import Tally
 from outvote.core.task import Task
 from outvote.network.edge import TICK
 from outvote.network.records import Coder, UpSubject
-from outvote.privacy.audit import frames, payloads, times
+from outvote.privacy.audit import fleet_run, frames, payloads, times
 from outvote.privacy.audit.markers import FORMS, Markers
 from outvote.privacy.audit.people import Event
 from outvote.privacy.audit.recorder import Conversation
@@ -192,3 +194,15 @@ def test_a_payload_is_compared_with_its_events() -> None:
     assert "no message of the task" in accounted(b"anna")[0]
     few = {"paris": events["paris"][:2]}
     assert accounted(right, those=few)[0] == "a message speaks of 2 events, the floor is 3"
+
+
+def test_a_folder_that_goes_away_while_files_are_looked_for_is_no_error(tmp_path: Path) -> None:
+    """As those of an engine do that runs."""
+    for name in ("a/deep", "b"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").touch()
+    found = fleet_run._all_in(tmp_path)
+    first = [next(found) for _ in range(2)]
+    assert {each.name for each in first} == {"a", "b"}
+    shutil.rmtree(tmp_path / "a")
+    assert [each.relative_to(tmp_path) for each in found] == [Path("b/file")]
