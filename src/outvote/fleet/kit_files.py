@@ -76,7 +76,7 @@ def nats_conf(draft: Draft, kit: str) -> str:
     return engine_conf.readable(
         chosen,
         "Written by outvote fleet: changes are lost.",
-        "Start it in this folder: nats-server --config nats.conf (2.12 or later).",
+        "Start it in this folder: nats-server --config nats.conf (2.12.8; not 2.14, 2.15: see docs/security.md).",
     )
 
 

@@ -37,6 +37,9 @@ ALREADY_THERE: Final = 10077
 """The engine's code for a second message on a subject. It means success: subjects are unique per incarnation."""
 NOT_THERE: Final = 10071
 """Its code for a subject that holds another record than was said, or none."""
+IN_PROCESS: Final = 10164
+"""Its code, in a cluster, for a subject of which something else is just being stored, or is only said to be: an edge
+can name any subject in a header of its own message."""
 CERTAIN: Final = 15.0
 """Seconds after which a cluster is believed that its log ends before what was read of it."""
 _PAUSE: Final = 0.1
@@ -189,7 +192,7 @@ class Follower:
         try:
             await self._stream.publish(subject, b"", stream=self._name, headers=guard)
         except APIError as error:
-            if error.err_code not in (ALREADY_THERE, NOT_THERE):
+            if error.err_code not in (ALREADY_THERE, NOT_THERE, IN_PROCESS):
                 raise
 
     async def _watch(self) -> None:

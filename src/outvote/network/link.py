@@ -237,7 +237,11 @@ class Link:
         return found if isinstance(found, dict) else None
 
     async def answer(self, reply: Callable[[str, dict[str, Any]], dict[str, Any] | None]) -> None:
-        """Be one of the servers that answer those who catch up; None is no answer."""
+        """Be one of the servers that answer those who catch up; None is no answer.
+
+        Who asks says where the answer goes, which may be where others hear news. So it has no header: nats-py's own
+        `respond` would send those of the question back, and among them what marks a copy of a record.
+        """
 
         async def take(message: Msg) -> None:
             edge = message.subject.rpartition(".")[2]
@@ -246,8 +250,8 @@ class Link:
             except (ValueError, RecursionError):
                 return
             answer = reply(edge, question) if isinstance(question, dict) else None
-            if answer is not None:
-                await message.respond(json.dumps(answer).encode())
+            if answer is not None and message.reply:
+                await self._client.publish(message.reply, json.dumps(answer).encode())
 
         await self._client.subscribe(f"{SYNC}.*", queue="servers", cb=take)
         await self._client.settle()
