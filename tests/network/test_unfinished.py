@@ -21,14 +21,15 @@ import uvloop
 from network.certificates import Authority
 from network.operating import served
 from network.processes import DEADLINE, comes
-from outvote.network import http_connections, http_server
+from outvote.network import http_acceptor, http_connections
 from outvote.network.edge_bodies import read_body
-from outvote.network.http_connections import LARGEST_HEAD, MOST_BYTES, Traffic, Watch
+from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS, Traffic, Watch
 from outvote.network.logs import Tallied
 from outvote.network.tls import client_context
 
 MARK = "SECRET-7c1b"
 GET = f"GET /{MARK} HTTP/1.1\r\nHost: localhost\r\nX: {MARK}\r\n\r\n".encode()
+POST = f"POST /{MARK} HTTP/1.1\r\nHost: localhost\r\n".encode()
 Loop = Callable[[], asyncio.AbstractEventLoop]
 
 
@@ -38,9 +39,11 @@ class App:
     def __init__(self) -> None:
         self.go = asyncio.Event()
         self.left = 0
+        self.scopes: list[Any] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]
+        self.scopes.append(scope)
         if path == "/slow":
             await self.go.wait()
         if path == "/events":
@@ -131,21 +134,22 @@ def test_what_is_not_finished_in_time_is_closed_and_nothing_else_is(
             nothing, half, no_body, blank, second, *dribbled = await asyncio.gather(
                 to_the_end(port),
                 to_the_end(port, GET[:-2]),
-                to_the_end(port, f"POST /{MARK} HTTP/1.1\r\nContent-Length: 9\r\n\r\n{MARK[:3]}".encode()),
+                to_the_end(port, POST + f"Content-Length: 9\r\n\r\n{MARK[:3]}".encode()),
                 after_an_answer(port, b"\r\n"),  # which is no request, and keeps none from being due
                 to_the_end(port, GET + GET[:-2]),
                 dribble(port, GET[:-2], b"X: y\r\n"),
                 dribble(port, b"", b"\r\n"),
-                dribble(port, b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+                dribble(port, POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
             )
-            assert (nothing, half) == (b"", b"")
-            head, _, body = no_body.partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
-            assert json.loads(body)["status"] == 408
-            assert second.count(b"200 OK") == 1  # the whole one is answered, and then no more is said
-            assert second.endswith(b"ok")
-            assert dribbled[0] == dribbled[1] == b""
-            assert dribbled[2] == b"" or dribbled[2].startswith(b"HTTP/1.1 408")  # lost, if more was on its way
+            assert nothing == b""
+            for answer in (half, no_body):
+                head, _, body = answer.partition(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+                assert json.loads(body)["status"] == 408
+            assert second.count(b"200 OK") == second.count(b"408 Request Timeout") == 1  # each gets its own answer
+            assert second.index(b"200 OK") < second.index(b"408 Request Timeout")
+            for answer in dribbled:
+                assert answer == b"" or answer.startswith(b"HTTP/1.1 408")  # lost, if more was on its way
             await comes(lambda: app.left == 2, "applications hear that nobody is left")
             assert blank == b""
             assert traffic.unfinished == 8
@@ -179,7 +183,7 @@ def test_who_does_not_read_an_answer_is_cut_off() -> None:
 
 
 def test_a_handshake_that_never_ends_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "UNFINISHED", 0.2)
+    monkeypatch.setattr(http_acceptor, "UNFINISHED", 0.2)
     authority = Authority(tmp_path)
     certificate = authority.issue()
 
@@ -190,56 +194,169 @@ def test_a_handshake_that_never_ends_is_closed(tmp_path: Path, monkeypatch: pyte
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context(authority.path))
             writer.write(GET[:-2])  # after one that was ended, as in plaintext
             with suppress(ssl.SSLError):
-                assert await reader.read() == b""
+                assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
             writer.close()
 
     run(scenario())
 
 
-def test_a_head_has_an_end_and_a_request_too() -> None:
+@pytest.mark.parametrize("pieces", [1, 7], ids=["in one segment", "in several"])
+def test_a_head_has_an_end(pieces: int) -> None:
+    """The limits hold wherever the network cuts a head."""
+
     async def scenario() -> None:
         async with served(App(), watch=Watch()) as port:
-            for first, again in (
-                (GET[:-2], b"X: " + b"y" * 1000 + b"\r\n"),
-                (b"GET /", b"x" * 1000),
+            room = LARGEST_HEAD - len(GET) - len(b"X: \r\n")
+            for fields, status in (
+                (b"X: y\r\n" * (MOST_FIELDS - 2), 200),
+                (b"X: y\r\n" * (MOST_FIELDS - 1), 431),
+                (b"X: y\r\n" * 2000, 431),
+                (b"X: " + b"y" * room + b"\r\n", 200),
+                (b"X: " + b"y" * (room + 1) + b"\r\n", 431),
+                (b"X: " + b"y" * 70_000 + b"\r\n", 431),
             ):
-                answer = await to_the_end(port, first + again * (2 * LARGEST_HEAD // 1000))
-                assert answer == b"" or answer.startswith(b"HTTP/1.1 431"), answer[:99]
-            chunked = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-            assert b"200" not in await to_the_end(port, chunked + b"0\r\n" + b"X: y\r\n" * (LARGEST_HEAD // 2))
-            body = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
-            assert b"200" not in await to_the_end(port, chunked + body * (MOST_BYTES // 0x10000 + 10))
-            assert (await to_the_end(port, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))).endswith(b"ok")
+                request = GET[:-2] + fields + b"\r\n"
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                step = -(-len(request) // pieces)
+                for start in range(0, len(request), step):
+                    writer.write(request[start : start + step])
+                    await asyncio.sleep(0.001)  # so that it is a segment of its own
+                assert (await reader.read(20)).startswith(f"HTTP/1.1 {status} ".encode()), len(fields)
+                writer.close()
+
+    run(scenario())
+
+
+def test_an_address_without_an_end_is_refused() -> None:
+    async def scenario() -> None:
+        async with served(App(), watch=Watch()) as port:
+            assert (await to_the_end(port, b"GET /" + b"x" * 9 * LARGEST_HEAD)).startswith(b"HTTP/1.1 431 ")
+
+    run(scenario())
+
+
+def test_what_follows_a_body_in_chunks_reaches_nobody() -> None:
+    app = App()
+
+    async def scenario() -> None:
+        async with served(app, watch=Watch()) as port:
+            sent = POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" + b"Cookie: y\r\n" * 5000 + b"\r\n"
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            assert b"200 OK" in await reader.readuntil(b"ok")
+            writer.write(GET)
+            assert b"200 OK" in await reader.readuntil(b"ok")
+            writer.close()
+
+    run(scenario())
+    assert [name for scope in app.scopes for name, _ in scope["headers"] if name == b"cookie"] == []
+
+
+def test_unfinished_requests_together_have_a_limit() -> None:
+    """Those that would exceed it are refused; whole requests are answered all the same."""
+    traffic = Traffic()
+
+    async def scenario() -> None:
+        watch = Watch(traffic, most_held=40_000)
+        async with served(App(), watch=watch) as port:
+            half = GET[:-2] + b"X: " + b"y" * 9_000
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+            for _, writer in held:
+                writer.write(half)
+            await comes(lambda: watch.held == 4 * len(half))
+            assert b"503 Service Unavailable" in await to_the_end(port, half)
+            body = POST + b"Content-Length: 60000\r\n\r\n" + b"x" * 9_000
+            assert b"503 Service Unavailable" in await to_the_end(port, body)
+            closing = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+            assert (await to_the_end(port, closing)).endswith(b"ok")
+            for _, writer in held:
+                writer.close()
+            await comes(lambda: watch.held == 0, "what was held is let go")
+
+    run(scenario())
+    assert traffic.turned_away == 2
+
+
+def test_answers_that_nobody_reads_together_have_a_limit() -> None:
+    """The one that leaves most unread goes first."""
+    traffic = Traffic()
+
+    async def scenario() -> None:
+        app = App()
+        async with served(app, watch=Watch(traffic, most_held=100_000, ticks=1)) as port:
+            clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+            for client in clients:
+                client.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await comes(lambda: app.left >= 2, "all but one are ended")
+            for client in clients:
+                client.close()
+            await comes(lambda: app.left == 3)
+        assert traffic.unfinished >= 2
+
+    run(scenario())
+
+
+def test_a_newcomer_takes_the_place_of_the_connection_that_waits_longest() -> None:
+    """The limit is two; each of the two has been answered once, and a third one comes."""
+
+    async def scenario() -> None:
+        async with served(App(), watch=Watch(most_connections=2)) as port:
+            first, second = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            for reader, writer in (second, first):
+                writer.write(GET)
+                await reader.readuntil(b"ok")
+            third = await asyncio.open_connection("127.0.0.1", port)
+            assert await finish(*second) == b""
+            for reader, writer in (first, third):
+                writer.write(GET)
+                assert b"200 OK" in await reader.readuntil(b"ok")
+                writer.close()
 
     run(scenario())
 
 
 def test_connections_that_are_too_many_are_turned_away(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nobody is idle, a newcomer has to wait."""
     traffic = Traffic()
+    slow = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     async def scenario() -> None:
-        async with served(App(), watch=Watch(traffic, most=2)) as port:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-            for _, writer in held:
-                writer.write(GET)
-            for reader, _ in held:
-                await reader.readuntil(b"ok")
+        app = App()
+        async with served(app, watch=Watch(traffic, most_connections=2)) as port:
+            busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            for _, writer in busy:
+                writer.write(slow)
+            await comes(lambda: len(app.scopes) == 2)
             for _ in range(3):
                 assert (await to_the_end(port)).startswith(b"HTTP/1.1 503 ")
-            held[0][1].close()
-            await comes(lambda: traffic.turned_away == 3)
-            answers: list[bytes] = []
-            while not answers or b"503" in answers[-1]:  # until its place is free
-                closing = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
-                answers.append(await to_the_end(port, closing))
-            assert answers[-1].endswith(b"ok")
-            held[1][1].write(GET)
-            await held[1][0].readuntil(b"ok")
-            held[1][1].close()
+            app.go.set()
+            for reader, _ in busy:
+                assert b"200 OK" in await reader.readuntil(b"ok")
+            closing = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+            assert (await to_the_end(port, closing)).endswith(b"ok")
+            for _, writer in busy:
+                writer.close()
 
     run(scenario())
+    assert traffic.turned_away == 3
     told = [record.getMessage() for record in caplog.records]
     assert told == ["connections_turned_away count=1"]
+
+
+def test_handshakes_that_never_end_make_room_for_others(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+
+    async def scenario() -> None:
+        watch = Watch(most_connections=5)
+        async with served(App(), watch=watch, certificate=authority.issue()) as port:
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context(authority.path))
+            writer.write(GET)
+            assert b"200 OK" in await reader.readuntil(b"ok")
+            for _, each in (*held, (reader, writer)):
+                each.close()
+
+    run(scenario())
 
 
 def test_what_requesters_cause_is_told_at_once_and_then_once_a_minute_with_a_count(
@@ -266,4 +383,4 @@ def test_what_requesters_cause_is_told_at_once_and_then_once_a_minute_with_a_cou
 
 
 def test_real_listeners_have_ten_seconds_of_patience() -> None:
-    assert (http_connections.UNFINISHED, Watch().patience, Watch().most) == (10, 10, 10_000)
+    assert (http_connections.UNFINISHED, Watch().patience) == (10, 10)

@@ -11,12 +11,13 @@ import gzip
 import importlib.metadata
 import importlib.resources
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import jinja2
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
@@ -71,7 +72,8 @@ class Dashboard:
         for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment", "on_form"):
             self._templates.filters[each] = getattr(formats, each)
         self._templates.filters["duration"] = duration
-        self._library: bytes | None = None
+        self._library: asyncio.Task[bytes] | None = None
+        """Packs it once, however many ask at the same time."""
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -212,10 +214,11 @@ class Dashboard:
     async def library(self, request: Request) -> Response:
         """Plotly, as the installed package brings it, packed once."""
         if "gzip" not in request.headers.get("accept-encoding", ""):
-            return Response(await asyncio.to_thread(plotly_library), headers=FOR_EVER)
+            return FileResponse(plotly_library(), headers=FOR_EVER)
         if self._library is None:
-            self._library = await asyncio.to_thread(lambda: gzip.compress(plotly_library(), 6))
-        return Response(self._library, headers={**FOR_EVER, "Content-Encoding": "gzip"})
+            self._library = asyncio.create_task(asyncio.to_thread(_packed_library))
+        packed = await asyncio.shield(self._library)
+        return Response(packed, headers={**FOR_EVER, "Content-Encoding": "gzip"})
 
     # ---- how it works
 
@@ -265,8 +268,12 @@ def _said(error: OutvoteError) -> str:
     return error.problem.detail if isinstance(error, Refused) else str(error)
 
 
-def plotly_library() -> bytes:
-    return importlib.resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+def plotly_library() -> Path:
+    return Path(str(importlib.resources.files("plotly"))) / "package_data" / "plotly.min.js"
+
+
+def _packed_library() -> bytes:
+    return gzip.compress(plotly_library().read_bytes(), 6)
 
 
 def plotly_version() -> str:

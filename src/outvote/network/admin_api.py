@@ -7,6 +7,7 @@ It keeps nothing: every answer is read from the fold, every change is a record i
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 
@@ -20,7 +21,7 @@ from outvote.core.task import Task
 from outvote.network import metrics_page, server_metrics
 from outvote.network.admin_fleet import edge_list
 from outvote.network.admin_guard import AdminGuard, is_known, is_still_known
-from outvote.network.admin_http import Handler, Pages, answer, handlers, read_body, refuser, route
+from outvote.network.admin_http import Handler, InPieces, Pages, answer, handlers, read_body, refuser, route
 from outvote.network.admin_openapi import openapi
 from outvote.network.admin_request import Refused, read_expectation, read_task
 from outvote.network.admin_views import (
@@ -49,6 +50,12 @@ from outvote.network.tokens import TokenBook
 
 PATIENCE = 10.0
 """Seconds in which the engine must have stored a change."""
+
+
+@functools.cache
+def _document() -> bytes:
+    """Encoded once: to build it takes longer than most answers."""
+    return msgspec.json.encode(openapi())
 
 
 class Admin:
@@ -198,7 +205,7 @@ class Admin:
         return Response(text, headers={"Content-Type": media_type})
 
     async def describe(self, request: Request) -> Response:
-        return answer(openapi())
+        return Response(_document(), media_type="application/json")
 
     def tasks(self) -> TaskList:
         dated = self.server.dated
@@ -305,4 +312,5 @@ def make_app(
         requests=server_metrics.Requests(admin.registry),
         routes=server_metrics.patterns(app.routes),
     )
+    app.add_middleware(InPieces)
     return app

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outvote.network.admin_request import LARGEST_BODY, Refused
 from outvote.network.problems import Problem
+
+PIECE: Final = 64 * 1024
+"""Bytes."""
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -42,6 +46,27 @@ def route(path: str, by_method: Mapping[str, Handler]) -> Route:
 
 def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)
+
+
+class InPieces:
+    """Middleware that sends a large answer piece by piece, each once the client has read enough of those before.
+
+    Else a client that does not read would make the server hold all of it, over TLS in a copy of its own.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_pieces(message: Message) -> None:
+            body = message.get("body", b"")
+            for start in range(0, len(body) - PIECE, PIECE):
+                await send({"type": message["type"], "body": body[start : start + PIECE], "more_body": True})
+            if len(body) > PIECE:
+                message = {**message, "body": body[(len(body) - 1) // PIECE * PIECE :]}
+            await send(message)
+
+        await self._app(scope, receive, send_pieces)
 
 
 async def read_body(request: Request) -> bytes:

@@ -6,6 +6,7 @@ body nor a header nor an address is ever logged: of an error that nobody foresaw
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -81,6 +82,12 @@ def _texts(task: HostedTask) -> list[bytes]:
     """A `Decision` for each arm, but for its ticket."""
     texts = [encode(Decision(arm, index, "TICKET")) for index, arm in enumerate(task.task.arms)]
     return [text.replace(b"%", b"%%").replace(b'"ticket":"TICKET"', b'"ticket":"%d"') for text in texts]
+
+
+@functools.cache
+def _document() -> Answer:
+    """Encoded once: to build it costs as much as a hundred decisions."""
+    return as_json(openapi())
 
 
 def _read(decode: Callable[[bytes], Body], body: bytes, example: str) -> Body:
@@ -304,7 +311,7 @@ class EdgeApi:
         return answer(200, (b"content-type", media_type.encode()), text)
 
     def _describe(self) -> Answer:
-        return as_json(openapi())
+        return _document()
 
     def _refuse(self, error: Exception, path: str) -> Answer:
         problem = problems.problem_of(error)

@@ -1,15 +1,18 @@
-"""Connections of an HTTP listener that clients cannot hold for ever: what is not finished in time is closed.
+"""HTTP connections with bounds: whatever a client sends or leaves unread, memory and time are limited.
 
-No request has a timer. A request notes the second in which it began, and once a second all connections are looked at:
-those that wait idly for a next request, and answers that go on for ever to who reads them, are left alone.
+uvicorn parses and answers. This module decides which bytes its parser sees, and when: a head only once it is whole,
+and one request at a time; what follows stays bytes, and is not read further, until the answer is written. Deadlines
+have no timers: once a second `Watch` looks at every connection.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 import uvicorn
@@ -19,115 +22,263 @@ from uvicorn.server import ServerState
 from outvote.network.logs import Tallied
 
 UNFINISHED: Final = 10
-"""Seconds that a request may take to come, from its first byte to its last; and a first one, or a handshake, at all."""
+"""Seconds from a request's first byte to its last; also for a connection's first request, and for a TLS handshake."""
 STUCK: Final = 60
-"""Seconds in which somebody who does not read an answer must have read some of it."""
+"""Seconds in which a client must have read some of its answer."""
 CLOSING: Final = 5
 """Seconds that a connection may take to close in order."""
-LARGEST_HEAD: Final = 64 * 1024
-MOST_BYTES: Final = 16 * 1024 * 1024
-"""Of one request. Applications read no body as large; what is beyond theirs is discarded as it comes, up to here."""
-MOST_FIELDS: Final = 1000
-"""Of a head, and of what may follow a body in pieces."""
+LARGEST_HEAD: Final = 16 * 1024
+MOST_FIELDS: Final = 100
 MOST_CONNECTIONS: Final = 10_000
+MOST_TLS_CONNECTIONS: Final = 2_000
+"""The same over TLS, where an idle one takes about 50 KiB instead of 5."""
+MOST_HELD: Final = 32 * 1024 * 1024
+"""Bytes of unfinished requests of all connections together; as much again for answers that nobody reads."""
+MANY: Final = 100
+"""Connections after which memory is given back to the system."""
+RECEIVE_BUFFER: Final = 16 * 1024
+"""Bytes that are read ahead of the parser, in the kernel and in the TLS layer."""
+SEND_BUFFER: Final = 64 * 1024
+"""Bytes of an answer that are kept for a client which does not read, in the kernel and in the TLS layer."""
+
+BAD_REQUEST: Final = HTTPStatus.BAD_REQUEST
+SERVICE_UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE
+TOO_MUCH: Final = (
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    f"the head of a request may have {MOST_FIELDS} fields and {LARGEST_HEAD} bytes",
+)
+
+_END: Final = b"\r\n\r\n"
+_CHUNKED: Final = -1
+"""Instead of the length of a body that comes in chunks."""
+_BUFFERED: Final = 128 * 1024
+"""Of a request's bytes, how many may be in memory at once: uvicorn's buffer and the application's."""
 
 _log = logging.getLogger(__name__)
 
 
-def _answer(status: str, kind: str, title: str, detail: str) -> bytes:
-    body = f'{{"type":"{kind}","title":"{title}","status":{status[:3]},"detail":"{detail}"}}'
-    head = f"HTTP/1.1 {status}\r\ncontent-type: application/problem+json\r\ncontent-length: {len(body)}\r\n"
-    return f"{head}connection: close\r\n\r\n{body}".encode("ascii")
+def _problem(status: HTTPStatus, detail: str) -> bytes:
+    """A whole answer, after which the connection closes."""
+    body = f'{{"type":"about:blank","title":"{status.phrase}","status":{status},"detail":"{detail}"}}'
+    head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: application/problem+json\r\n"
+    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode("ascii")
 
 
-NOT_WHOLE: Final = _answer(
-    "408 Request Timeout",
-    "about:blank",
-    "Request Timeout",
-    f"the request was not whole within {UNFINISHED} s: send it at once",
-)
-TOO_MUCH: Final = _answer(
-    "431 Request Header Fields Too Large",
-    "about:blank",
-    "Request Header Fields Too Large",
-    f"the head of a request may have {LARGEST_HEAD} bytes",
-)
-FULL: Final = _answer(
-    "503 Service Unavailable",
-    "about:blank",
-    "Service Unavailable",
-    f"{MOST_CONNECTIONS} connections are open, and more are not taken: try again later",
-)
+TOO_MANY: Final = _problem(SERVICE_UNAVAILABLE, "too many connections are open: try again later")
+
+
+def give_memory_back() -> None:
+    """The C library keeps what many connections had in the middle of its heap, unless it is told not to."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
+    if trim is not None:
+        trim(0)
 
 
 @dataclass
 class Traffic:
-    """What was counted of a listener's connections, for who shows figures."""
+    """Connections that were closed early, for metrics."""
 
     unfinished: int = 0
-    """Requests that did not come, or answers that nobody read, in time."""
+    """A request did not come, or an answer was not read, in time."""
     turned_away: int = 0
-    """Connections that were one too many."""
+    """There were too many connections, or too many unfinished requests."""
 
 
 class Connection(HttpToolsProtocol):
-    """One connection, which knows since when somebody owes the rest of a request."""
+    """One connection. Its parser sees one request at a time."""
 
     def __init__(
         self, watch: Watch, config: uvicorn.Config, state: ServerState, loop: asyncio.AbstractEventLoop
     ) -> None:
         super().__init__(config, state, {}, loop)
         self.watch = watch
+        self.waiting = b""
+        """Received, and not parsed yet."""
+        self.paused = False
+        """Nothing is read until the request is answered."""
+        self.body_left = 0
+        """Bytes of the body that have not come yet, or `_CHUNKED`; 0 between requests."""
+        self.body_size = 0
+        self.held = 0
+        """Bytes that this connection adds to `Watch.held`."""
         self.since = 0
-        """The second in which what is not whole began; 0 if nothing is owed."""
-        self.received = 0
-        """Bytes of it, but for those that came with its first."""
+        """The second in which an unfinished request began; 0 if there is none."""
         self.late = 0
         """Seconds since it should have closed, or since its answer was last read."""
         self.unread = 0
+        self.refusal = BAD_REQUEST, "this is not a valid HTTP/1.1 request"
+        """Why the parser fails, if it does."""
+        self.is_refused = False
+        """It was answered for the last time, and closes when the client does."""
+
+    # ---- what the event loop calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.since = self.watch.now
-        if len(self.connections) > self.watch.most:
-            self.watch.turned_away()
-            transport.write(FULL)
-            transport.close()
+        if self.scheme == "https":  # which by itself buffers half a megabyte
+            transport.set_read_buffer_limits(RECEIVE_BUFFER)  # type: ignore[attr-defined]  # TLS transports have it
+            transport.set_write_buffer_limits(SEND_BUFFER)
+        self.watch.idle[self] = None
 
     def data_received(self, data: bytes) -> None:
+        if self.is_refused:
+            return
+        self.watch.idle.pop(self, None)
         if not self.since:
             self.since = self.watch.now
-        super().data_received(data)
-        if self.since:
-            self._owed(len(data))
+        self.waiting += data
+        self._parse()
 
-    def on_message_begin(self) -> None:
-        self.since = self.watch.now
-        self.received = 0
-        super().on_message_begin()
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        self.watch.idle.pop(self, None)
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves the timer, and with it all this, for a reset connection
+        self.transport.set_protocol(asyncio.Protocol())  # TLS would keep both in a cycle
+
+    # ---- one request at a time
+
+    def _parse(self) -> None:
+        """Give the parser what is whole, up to the end of one request."""
+        while self.waiting and not self._is_answering() and not self.transport.is_closing():
+            size = self._parsable()
+            if not size:
+                break
+            piece, self.waiting = self.waiting[:size], self.waiting[size:]
+            if self.body_left:
+                self.body_size += size
+            if self.body_left > 0:
+                self.body_left -= size
+            super().data_received(piece)
+        if self.transport.is_closing() or self.is_refused:
+            self._forget()
+            return
+        if self.waiting and self._is_answering():
+            self.paused = True
+            self.transport.pause_reading()
+        elif self.paused:
+            self.paused = False
+            if not self.flow.read_paused:  # uvicorn pauses, too, while a body waits for the application
+                self.transport.resume_reading()
+        if self.waiting or self.body_left or self.held:
+            self._hold()
+
+    def _is_answering(self) -> bool:
+        """A whole request was received, and its answer is not written yet."""
+        return self.cycle is not None and not (self.body_left or self.cycle.response_complete)
+
+    def _parsable(self) -> int:
+        """How many of the waiting bytes are of one request for sure: a whole head, or some of a body."""
+        if self.body_left > 0:
+            return min(self.body_left, len(self.waiting))
+        end = self.waiting.find(_END) + len(_END)
+        is_found = end >= len(_END)
+        if self.body_left == _CHUNKED:  # the last three bytes may begin the end of the request
+            return end if is_found else max(0, len(self.waiting) - 3)
+        if (end if is_found else len(self.waiting)) > LARGEST_HEAD:
+            self._refuse(*TOO_MUCH)
+            return 0
+        if is_found:
+            return end
+        self.waiting = self.waiting.lstrip(b"\r\n")  # some clients send an empty line after a body
+        if self.waiting and not self.waiting[:1].isalpha():  # a TLS handshake, perhaps: it has no such end
+            self._refuse(*self.refusal)
+        return 0
+
+    def _hold(self) -> None:
+        """Count what an unfinished request, or one that waits for its turn, keeps in memory."""
+        if not self.since and not self._is_answering():
+            self.since = self.watch.now
+        held = len(self.waiting) + (min(self.body_size, _BUFFERED) if self.body_left else 0)
+        self.watch.held += held - self.held
+        self.held = held
+        if self.watch.held > self.watch.most_held and held:
+            self.watch.turn_away()
+            self._refuse(SERVICE_UNAVAILABLE, "too many requests are unfinished: send them at once")
+
+    def _forget(self) -> None:
+        self.waiting = b""
+        self.watch.held -= self.held
+        self.held = 0
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answer with a problem unless another answer is under way, and close."""
+        cycle = self.cycle
+        is_idle = cycle is None or cycle.response_complete
+        if is_idle or (self.body_left and not cycle.response_started):
+            self.transport.write(_problem(status, detail))
+        self._forget()
+        if is_idle and self.transport.can_write_eof():
+            self.is_refused = True  # what is on its way is discarded: to close at once would reset the connection
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    # ---- what the parser and uvicorn call
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.body_left:
+            return  # after a body in chunks; no application reads these
+        if len(self.headers) >= MOST_FIELDS:
+            self._reject(*TOO_MUCH)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Refuse what proxies may understand differently; find out how long the body is."""
+        hosts, body_left = [], 0
+        for name, value in self.headers:
+            if name == b"host":
+                hosts.append(value.lower())
+            elif name == b"transfer-encoding":
+                body_left = _CHUNKED
+                if value.lower() != b"chunked":
+                    self._reject(BAD_REQUEST, "a Transfer-Encoding other than chunked is not understood")
+            elif name == b"content-length":
+                body_left = int(value)
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._reject(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 and HTTP/1.0 are understood")
+        if len(hosts) > 1 or (not hosts and version == "1.1"):
+            self._reject(BAD_REQUEST, f"a request has one Host field, this has {len(hosts)}")
+        if not self.url.startswith(b"/"):
+            scheme, _, host, *_ = [*self.url.lower().split(b"/", 3), b"", b""]
+            if [host] != hosts or scheme not in (b"http:", b"https:"):
+                self._reject(BAD_REQUEST, "a request's address must name the same host as its Host field")
+        if body_left == _CHUNKED and version == "1.0":
+            self._reject(BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding: send Content-Length")
+        if body_left and self.parser.should_upgrade():  # the parser would take the body for the next request
+            self._reject(BAD_REQUEST, "a request with an Upgrade field has no body")
+        self.body_left, self.body_size = body_left, 0
+        super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self.since = 0
+        self.body_left = 0
+        if not self.cycle.response_complete:  # else no timer runs any more: the next request is due
+            self.since = 0
         super().on_message_complete()
 
-    def _owed(self, size: int) -> None:
-        """More will have to come; but not without end."""
-        self.received += size
-        if self.received > LARGEST_HEAD and not self.transport.is_closing():
-            if not self._head_is_read:
-                self.transport.write(TOO_MUCH)
-                self.transport.close()
-            elif self.received > MOST_BYTES or len(self.headers) > MOST_FIELDS:
-                self.transport.abort()
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.waiting:
+            self.loop.call_soon(self._parse)
+        elif not self.body_left:
+            self.watch.idle[self] = None
 
-    @property
-    def _head_is_read(self) -> bool:
-        return self.scope is not None and "path" in self.scope
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(*self.refusal)
+
+    def _reject(self, status: HTTPStatus, detail: str) -> None:
+        """Make the parser fail: uvicorn then calls `send_400_response`."""
+        self.refusal = status, detail
+        raise ValueError(detail)
+
+    # ---- deadlines
 
     def look(self, now: int) -> bool:
-        """Whether its time was over, and it was closed."""
+        """Once a second: close it if its time is over, and say so."""
         transport = self.transport
-        if transport.is_closing():
+        if transport.is_closing() or self.is_refused:
             self.late += 1
             if self.late > CLOSING:
                 transport.abort()
@@ -140,9 +291,10 @@ class Connection(HttpToolsProtocol):
         if self.flow.read_paused:  # it is us who do not read
             self.since = now
             return False
-        cycle = self.cycle
-        if self._head_is_read and cycle is not None and not (cycle.response_started or self.pipeline):
-            transport.write(NOT_WHOLE)
+        if self.waiting or self.body_left:
+            self._refuse(
+                HTTPStatus.REQUEST_TIMEOUT, f"the request was not whole within {UNFINISHED} s: send it at once"
+            )
         transport.close()
         return True
 
@@ -157,7 +309,7 @@ class Connection(HttpToolsProtocol):
 
 
 class Watch:
-    """The clock of all connections of one listener, in whole seconds, and what came of looking at them."""
+    """The clock of all connections of one listener, in whole seconds, and their common limits."""
 
     def __init__(
         self,
@@ -165,31 +317,65 @@ class Watch:
         *,
         patience: int = UNFINISHED,
         stuck: int = STUCK,
-        most: int = MOST_CONNECTIONS,
+        most_connections: int | None = None,
+        most_held: int = MOST_HELD,
         ticks: int = 10,
     ) -> None:
-        """A second has ten ticks of the server; of fewer if somebody is in a hurry."""
+        """`ticks` of uvicorn's server are a second; tests take fewer."""
         self.now = 1
-        self._ticks = ticks
+        self.held = 0
+        """Bytes of requests that are unfinished, or wait for their turn."""
         self.patience = patience
         self.stuck = stuck
-        self.most = most
+        self.idle: dict[Connection, None] = {}
+        """Connections that wait for a request, the longest waiting first."""
+        self._most_connections = most_connections
+        self.most_held = most_held
         self.traffic = traffic or Traffic()
+        self.accepted = 0
+        """Connections since memory was given back."""
+        self._ticks = ticks
         self._unfinished = Tallied(_log, logging.WARNING, "requests_unfinished")
         self._turned_away = Tallied(_log, logging.WARNING, "connections_turned_away")
 
     def tick(self, number: int, connections: Iterable[Any]) -> None:
-        """Once a second all are looked at."""
+        """Look at all connections once a second."""
         if number % self._ticks:
             return
         self.now += 1
-        closed = sum(each.look(self.now) for each in tuple(connections))
+        everybody = tuple(connections)
+        if self.accepted >= MANY and self.now % UNFINISHED == 0:
+            self.accepted = 0
+            give_memory_back()
+        closed = sum(connection.look(self.now) for connection in everybody) + self._end_unread(everybody)
         if closed:
             self.traffic.unfinished += closed
             self._unfinished.note(count=closed)
         self._unfinished.tell()
         self._turned_away.tell()
 
-    def turned_away(self) -> None:
+    def _end_unread(self, connections: Iterable[Connection]) -> int:
+        """End those that leave most unread, while all together leave too much."""
+        unread = sorted((each for each in connections if each.unread), key=lambda each: each.unread)
+        total, ended = sum(each.unread for each in unread), 0
+        while total > self.most_held:
+            connection = unread.pop()
+            total -= connection.unread
+            connection.transport.abort()
+            ended += 1
+        return ended
+
+    def most_connections(self, *, tls: bool) -> int:
+        return self._most_connections or (MOST_TLS_CONNECTIONS if tls else MOST_CONNECTIONS)
+
+    def end_longest_idle(self) -> bool:
+        """Make room for a newcomer, if any connection is idle."""
+        for connection in self.idle:
+            del self.idle[connection]
+            connection.transport.abort()
+            return True
+        return False
+
+    def turn_away(self) -> None:
         self.traffic.turned_away += 1
         self._turned_away.note()

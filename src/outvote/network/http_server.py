@@ -15,7 +15,8 @@ from typing import Any, Final
 import uvicorn
 
 from outvote.core.errors import OutvoteError
-from outvote.network.http_connections import CLOSING, UNFINISHED, Connection, Watch
+from outvote.network.http_acceptor import Acceptor
+from outvote.network.http_connections import RECEIVE_BUFFER, SEND_BUFFER, Connection, Watch
 from outvote.network.kits import Certificate
 from outvote.network.tls import keep_fresh, server_context
 
@@ -40,6 +41,8 @@ def listen(host: str, port: int) -> socket.socket:
         raise ListenError(f"no address to listen on: got {host!r}, port {port}: {error}") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)  # connections inherit both
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         listener.bind(address)
         listener.listen(2048)
         listener.setblocking(False)
@@ -64,18 +67,15 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn does, but with connections of our own, and TLS that does not wait for ever."""
-        loop = asyncio.get_running_loop()
+        """As uvicorn does, but with connections that have bounds."""
+        loop, state = asyncio.get_running_loop(), self.server_state
+
+        def make() -> Connection:
+            return Connection(self._watch, self.config, state, loop)
+
         self.servers = [
-            await loop.create_server(
-                lambda: Connection(self._watch, self.config, self.server_state, loop),
-                sock=each,
-                ssl=self._context,
-                backlog=self.config.backlog,
-                ssl_handshake_timeout=None if self._context is None else UNFINISHED,
-                ssl_shutdown_timeout=None if self._context is None else CLOSING,
-            )
-            for each in sockets or []
+            Acceptor(listener, make, state.connections, self._watch, self._context)  # type: ignore[misc]  # it closes
+            for listener in sockets or []
         ]
         self.started = True
 

@@ -6,15 +6,18 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from outvote.network import problems
-from outvote.network.http_connections import UNFINISHED
+from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS, UNFINISHED
 
 SAID: Final = {
     "401": "A token is needed and there is none, or it is not known, or has expired: the type tells which.",
     "403": "This token may not do that; or who asks is a page of another origin, or calls this process by a name that "
     "is not its own.",
     "408": f"The request was not whole within {UNFINISHED} s.",
+    "431": f"The head of the request has more than {MOST_FIELDS} fields, or more than {LARGEST_HEAD:,} bytes.",
 }
 """By status: what any path may answer."""
+BY_THE_LISTENER: Final = ("408", "431")
+"""Those that come before anybody looks at the path."""
 
 
 def with_doors(
@@ -35,7 +38,7 @@ def with_doors(
         parts["responses"] |= {
             f"Failed{status}": _response(status, said, "EvaluationFailed")
             for status, said in SAID.items()
-            if status != "408"
+            if status not in BY_THE_LISTENER
         }
     document["security"] = [{"token": []}, {}]
     for path, item in document["paths"].items():
@@ -47,7 +50,7 @@ def with_doors(
 
 
 def _guarded(operation: dict[str, Any], *, is_open: bool, own: str) -> dict[str, Any]:
-    kinds = {"401": own, "403": own, "408": "Refused"}
+    kinds = {"401": own, "403": own, **dict.fromkeys(BY_THE_LISTENER, "Refused")}
     if is_open:
         del kinds["401"]
     references = {status: {"$ref": f"#/components/responses/{kind}{status}"} for status, kind in kinds.items()}
