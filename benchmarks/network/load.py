@@ -129,7 +129,8 @@ class Load:
 async def play(asked: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Decisions, then the rewards of these, and so on; the server's CPU time is read between them."""
     loop = asyncio.get_running_loop()
-    opened = [await loop.create_connection(Connection, "127.0.0.1", asked["port"]) for _ in range(CONNECTIONS)]
+    count = asked.get("connections", CONNECTIONS)
+    opened = [await loop.create_connection(Connection, "127.0.0.1", asked["port"]) for _ in range(count)]
     connections = [connection for _, connection in opened]
     path = f"/v1/tasks/{asked['task']}"
     decide = post(f"{path}/decide", b"")

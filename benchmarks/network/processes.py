@@ -73,10 +73,14 @@ def outvote(*arguments: str) -> Iterator[Child]:
 
 
 @contextmanager
-def command(arguments: Sequence[str], what: str, *, core: int | None = None) -> Iterator[Child]:
+def command(
+    arguments: Sequence[str], what: str, *, core: int | None = None, tree: Path | None = None
+) -> Iterator[Child]:
+    """A program of this Python; with `tree`, another checkout of this repository, its package is the one in there."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,
+        env=None if tree is None else {**os.environ, "PYTHONPATH": str(tree / "src")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for us, who end it in order

@@ -39,7 +39,7 @@ def text(number: int) -> str:
         f"A sample: engine {number} of three, as `outvote fleet init` with three --engine configures it.",
         "Words in capitals stand for what is a fleet's own; do not fill them in by hand, let it write its own file. It",
         "has several accounts: resolver_preload has a line for each.",
-        "Start it in the folder of its kit: nats-server --config nats.conf (2.12.8; not 2.14, 2.15: see docs/security.md).",
+        "Start it in its kit: nats-server --config nats.conf (2.12.8; not 2.14, 2.15: see docs/security.md).",
     )
 
 

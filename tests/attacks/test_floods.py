@@ -23,7 +23,7 @@ from attacks.conftest import Attack as Row
 from attacks.secured import Secured
 from network.processes import DEADLINE, commands
 from network.secured_edge import secured_edge
-from outvote.network.http_connections import UNFINISHED
+from outvote.network.http_watch import UNFINISHED
 
 MOST_MIB = 60
 """That a process may grow by while it is attacked."""

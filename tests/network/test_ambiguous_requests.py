@@ -20,8 +20,8 @@ import uvloop
 from network.operating import served
 from network.processes import DEADLINE
 from outvote.network.edge_bodies import read_body
-from outvote.network.http_connections import Watch
 from outvote.network.http_server import listen
+from outvote.network.http_watch import Watch
 
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 

@@ -21,9 +21,10 @@ import uvloop
 from network.certificates import Authority
 from network.operating import served
 from network.processes import DEADLINE, comes
-from outvote.network import http_acceptor, http_connections
+from outvote.network import http_acceptor, http_watch
 from outvote.network.edge_bodies import read_body
-from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS, Traffic, Watch
+from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS
+from outvote.network.http_watch import Traffic, Watch
 from outvote.network.logs import Tallied
 from outvote.network.tls import client_context
 
@@ -235,21 +236,44 @@ def test_an_address_without_an_end_is_refused() -> None:
     run(scenario())
 
 
-def test_what_follows_a_body_in_chunks_reaches_nobody() -> None:
+def test_fields_after_a_body_in_chunks_reach_nobody_and_have_an_end() -> None:
     app = App()
+    chunks = POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
 
     async def scenario() -> None:
         async with served(app, watch=Watch()) as port:
-            sent = POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" + b"Cookie: y\r\n" * 5000 + b"\r\n"
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(sent)
+            writer.write(chunks + b"Cookie: y\r\n" * 50 + b"\r\n")
             assert b"200 OK" in await reader.readuntil(b"ok")
             writer.write(GET)
             assert b"200 OK" in await reader.readuntil(b"ok")
             writer.close()
+            assert b"200 OK" not in await to_the_end(port, chunks + b"Cookie: y\r\n" * 50_000)
 
     run(scenario())
     assert [name for scope in app.scopes for name, _ in scope["headers"] if name == b"cookie"] == []
+
+
+def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was answered; the other is asked again and again, and stays."""
+    monkeypatch.setattr(http_watch, "KEEP_ALIVE", 3)
+
+    async def scenario() -> None:
+        async with served(App(), watch=Watch(ticks=1)) as port:
+            idle, busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+            idle[1].write(GET)
+            ending = asyncio.create_task(idle[0].read())
+            while not ending.done():
+                busy[1].write(GET)
+                await busy[0].readuntil(b"ok")
+                await asyncio.sleep(0.01)
+            assert (await ending).endswith(b"ok")
+            busy[1].write(GET)
+            assert b"200 OK" in await busy[0].readuntil(b"ok")
+            for _, writer in (idle, busy):
+                writer.close()
+
+    run(scenario())
 
 
 def test_unfinished_requests_together_have_a_limit() -> None:
@@ -383,4 +407,4 @@ def test_what_requesters_cause_is_told_at_once_and_then_once_a_minute_with_a_cou
 
 
 def test_real_listeners_have_ten_seconds_of_patience() -> None:
-    assert (http_connections.UNFINISHED, Watch().patience) == (10, 10)
+    assert (http_watch.UNFINISHED, Watch().patience) == (10, 10)

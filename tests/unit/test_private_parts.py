@@ -32,7 +32,6 @@ OVERRIDDEN: dict[type, dict[str, tuple[str, ...]]] = {
         "connection_made": ("transport",),
         "connection_lost": ("exc",),
         "data_received": ("data",),
-        "on_header": ("name", "value"),
         "on_headers_complete": (),
         "on_message_complete": (),
         "on_response_complete": (),
@@ -50,8 +49,7 @@ OVERRIDDEN: dict[type, dict[str, tuple[str, ...]]] = {
 
 READ: dict[type, set[str]] = {
     HttpToolsProtocol: {
-        *("_unset_keepalive_if_required", "connections", "cycle", "flow", "headers", "loop", "parser", "scheme"),
-        *("transport", "url"),
+        *("connections", "cycle", "flow", "headers", "loop", "parser", "scheme", "transport", "url"),
     },
     uvicorn.Server: {"config", "server_state", "servers", "started"},
     Client: {"_err", "_error_cb", "_flush_pending", "_process_op_err", "_transport"},

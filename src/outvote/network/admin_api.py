@@ -41,7 +41,7 @@ from outvote.network.admin_views import (
 )
 from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
-from outvote.network.http_connections import Traffic, Watch
+from outvote.network.http_watch import Traffic, Watch
 from outvote.network.operated import OperatedServer
 from outvote.network.records import check_name
 from outvote.network.refusals import Refusals

@@ -45,8 +45,8 @@ from outvote.network.edge_guard import EdgeGuard
 from outvote.network.edge_openapi import openapi
 from outvote.network.exposure import own_hosts
 from outvote.network.hosted import HostedTask
-from outvote.network.http_connections import Traffic, Watch
 from outvote.network.http_server import listen, run_app
+from outvote.network.http_watch import Traffic, Watch
 from outvote.network.kits import Certificate
 from outvote.network.logs import event, place_of
 from outvote.network.ofrep import FLAGS, Ofrep, failed

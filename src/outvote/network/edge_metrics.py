@@ -15,7 +15,7 @@ from prometheus_client.core import InfoMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from outvote.network.edge import Edge
-from outvote.network.http_connections import Traffic
+from outvote.network.http_watch import Traffic
 from outvote.network.metrics_page import counter, gauge, new_registry, one
 
 

@@ -13,7 +13,8 @@ import ssl
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from outvote.network.http_connections import CLOSING, TOO_MANY, UNFINISHED, Connection, Watch
+from outvote.network.http_connections import TOO_MANY, Connection
+from outvote.network.http_watch import CLOSING, UNFINISHED, Watch
 
 AT_ONCE: Final = 100
 """Connections that are accepted before others are served again."""

@@ -1,41 +1,23 @@
 """HTTP connections with bounds: whatever a client sends or leaves unread, memory and time are limited.
 
 uvicorn parses and answers. This module decides which bytes its parser sees, and when: a head only once it is whole,
-and one request at a time; what follows stays bytes, and is not read further, until the answer is written. Deadlines
-have no timers: once a second `Watch` looks at every connection.
+and one request at a time; what follows stays bytes, and is not read further, until the answer is written.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from outvote.network.logs import Tallied
+from outvote.network.http_watch import CLOSING, UNFINISHED, Watch
 
-UNFINISHED: Final = 10
-"""Seconds from a request's first byte to its last; also for a connection's first request, and for a TLS handshake."""
-STUCK: Final = 60
-"""Seconds in which a client must have read some of its answer."""
-CLOSING: Final = 5
-"""Seconds that a connection may take to close in order."""
 LARGEST_HEAD: Final = 16 * 1024
 MOST_FIELDS: Final = 100
-MOST_CONNECTIONS: Final = 10_000
-MOST_TLS_CONNECTIONS: Final = 2_000
-"""The same over TLS, where an idle one takes about 50 KiB instead of 5."""
-MOST_HELD: Final = 32 * 1024 * 1024
-"""Bytes of unfinished requests of all connections together; as much again for answers that nobody reads."""
-MANY: Final = 100
-"""Connections after which memory is given back to the system."""
 RECEIVE_BUFFER: Final = 16 * 1024
 """Bytes that are read ahead of the parser, in the kernel and in the TLS layer."""
 SEND_BUFFER: Final = 64 * 1024
@@ -54,8 +36,6 @@ _CHUNKED: Final = -1
 _BUFFERED: Final = 128 * 1024
 """Of a request's bytes, how many may be in memory at once: uvicorn's buffer and the application's."""
 
-_log = logging.getLogger(__name__)
-
 
 def _problem(status: HTTPStatus, detail: str) -> bytes:
     """A whole answer, after which the connection closes."""
@@ -65,23 +45,6 @@ def _problem(status: HTTPStatus, detail: str) -> bytes:
 
 
 TOO_MANY: Final = _problem(SERVICE_UNAVAILABLE, "too many connections are open: try again later")
-
-
-def give_memory_back() -> None:
-    """The C library keeps what many connections had in the middle of its heap, unless it is told not to."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
-    if trim is not None:
-        trim(0)
-
-
-@dataclass
-class Traffic:
-    """Connections that were closed early, for metrics."""
-
-    unfinished: int = 0
-    """A request did not come, or an answer was not read, in time."""
-    turned_away: int = 0
-    """There were too many connections, or too many unfinished requests."""
 
 
 class Connection(HttpToolsProtocol):
@@ -119,7 +82,7 @@ class Connection(HttpToolsProtocol):
         if self.scheme == "https":  # which by itself buffers half a megabyte
             transport.set_read_buffer_limits(RECEIVE_BUFFER)  # type: ignore[attr-defined]  # TLS transports have it
             transport.set_write_buffer_limits(SEND_BUFFER)
-        self.watch.idle[self] = None
+        self.watch.idle[self] = self.watch.now
 
     def data_received(self, data: bytes) -> None:
         if self.is_refused:
@@ -134,7 +97,6 @@ class Connection(HttpToolsProtocol):
         self._forget()
         self.watch.idle.pop(self, None)
         super().connection_lost(exc)
-        self._unset_keepalive_if_required()  # uvicorn leaves the timer, and with it all this, for a reset connection
         self.transport.set_protocol(asyncio.Protocol())  # TLS would keep both in a cycle
 
     # ---- one request at a time
@@ -148,21 +110,35 @@ class Connection(HttpToolsProtocol):
             piece, self.waiting = self.waiting[:size], self.waiting[size:]
             if self.body_left:
                 self.body_size += size
-            if self.body_left > 0:
-                self.body_left -= size
+                if self.body_left > 0:
+                    self.body_left -= size
             super().data_received(piece)
+        if self.waiting or self.body_left or self.held or self.paused:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Something is unfinished, or waits for its turn: read on, or do not, and count what is kept in memory."""
+        is_answering = self._is_answering()
         if self.transport.is_closing() or self.is_refused:
             self._forget()
             return
-        if self.waiting and self._is_answering():
+        if self.waiting and is_answering:
             self.paused = True
             self.transport.pause_reading()
         elif self.paused:
             self.paused = False
             if not self.flow.read_paused:  # uvicorn pauses, too, while a body waits for the application
                 self.transport.resume_reading()
-        if self.waiting or self.body_left or self.held:
-            self._hold()
+        if not self.since and not is_answering:
+            self.since = self.watch.now
+        held = len(self.waiting) + (min(self.body_size, _BUFFERED) if self.body_left else 0)
+        self.watch.held += held - self.held
+        self.held = held
+        if held and self.watch.held > self.watch.most_held:
+            self.watch.turn_away()
+            self._refuse(SERVICE_UNAVAILABLE, "too many requests are unfinished: send them at once")
+        elif len(self.headers or ()) > MOST_FIELDS:  # after a body in chunks
+            self._refuse(*TOO_MUCH)
 
     def _is_answering(self) -> bool:
         """A whole request was received, and its answer is not written yet."""
@@ -186,17 +162,6 @@ class Connection(HttpToolsProtocol):
             self._refuse(*self.refusal)
         return 0
 
-    def _hold(self) -> None:
-        """Count what an unfinished request, or one that waits for its turn, keeps in memory."""
-        if not self.since and not self._is_answering():
-            self.since = self.watch.now
-        held = len(self.waiting) + (min(self.body_size, _BUFFERED) if self.body_left else 0)
-        self.watch.held += held - self.held
-        self.held = held
-        if self.watch.held > self.watch.most_held and held:
-            self.watch.turn_away()
-            self._refuse(SERVICE_UNAVAILABLE, "too many requests are unfinished: send them at once")
-
     def _forget(self) -> None:
         self.waiting = b""
         self.watch.held -= self.held
@@ -217,13 +182,6 @@ class Connection(HttpToolsProtocol):
 
     # ---- what the parser and uvicorn call
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self.body_left:
-            return  # after a body in chunks; no application reads these
-        if len(self.headers) >= MOST_FIELDS:
-            self._reject(*TOO_MUCH)
-        super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         """Refuse what proxies may understand differently; find out how long the body is."""
         hosts, body_left = [], 0
@@ -237,6 +195,8 @@ class Connection(HttpToolsProtocol):
             elif name == b"content-length":
                 body_left = int(value)
         version = self.parser.get_http_version()
+        if len(self.headers) > MOST_FIELDS:
+            self._reject(*TOO_MUCH)
         if version not in ("1.1", "1.0"):
             self._reject(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1 and HTTP/1.0 are understood")
         if len(hosts) > 1 or (not hosts and version == "1.1"):
@@ -251,6 +211,7 @@ class Connection(HttpToolsProtocol):
             self._reject(BAD_REQUEST, "a request with an Upgrade field has no body")
         self.body_left, self.body_size = body_left, 0
         super().on_headers_complete()
+        self.headers = []  # fields after a body are for nobody
 
     def on_message_complete(self) -> None:
         self.body_left = 0
@@ -259,11 +220,14 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        """Instead of uvicorn's, which has a timer for every idle connection and a queue for further requests."""
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
         if self.waiting:
             self.loop.call_soon(self._parse)
         elif not self.body_left:
-            self.watch.idle[self] = None
+            self.watch.idle[self] = self.watch.now
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(*self.refusal)
@@ -292,9 +256,7 @@ class Connection(HttpToolsProtocol):
             self.since = now
             return False
         if self.waiting or self.body_left:
-            self._refuse(
-                HTTPStatus.REQUEST_TIMEOUT, f"the request was not whole within {UNFINISHED} s: send it at once"
-            )
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"the request was not whole within {UNFINISHED} s")
         transport.close()
         return True
 
@@ -306,76 +268,3 @@ class Connection(HttpToolsProtocol):
             return False
         self.transport.abort()  # to close it in order, the rest would have to be read
         return True
-
-
-class Watch:
-    """The clock of all connections of one listener, in whole seconds, and their common limits."""
-
-    def __init__(
-        self,
-        traffic: Traffic | None = None,
-        *,
-        patience: int = UNFINISHED,
-        stuck: int = STUCK,
-        most_connections: int | None = None,
-        most_held: int = MOST_HELD,
-        ticks: int = 10,
-    ) -> None:
-        """`ticks` of uvicorn's server are a second; tests take fewer."""
-        self.now = 1
-        self.held = 0
-        """Bytes of requests that are unfinished, or wait for their turn."""
-        self.patience = patience
-        self.stuck = stuck
-        self.idle: dict[Connection, None] = {}
-        """Connections that wait for a request, the longest waiting first."""
-        self._most_connections = most_connections
-        self.most_held = most_held
-        self.traffic = traffic or Traffic()
-        self.accepted = 0
-        """Connections since memory was given back."""
-        self._ticks = ticks
-        self._unfinished = Tallied(_log, logging.WARNING, "requests_unfinished")
-        self._turned_away = Tallied(_log, logging.WARNING, "connections_turned_away")
-
-    def tick(self, number: int, connections: Iterable[Any]) -> None:
-        """Look at all connections once a second."""
-        if number % self._ticks:
-            return
-        self.now += 1
-        everybody = tuple(connections)
-        if self.accepted >= MANY and self.now % UNFINISHED == 0:
-            self.accepted = 0
-            give_memory_back()
-        closed = sum(connection.look(self.now) for connection in everybody) + self._end_unread(everybody)
-        if closed:
-            self.traffic.unfinished += closed
-            self._unfinished.note(count=closed)
-        self._unfinished.tell()
-        self._turned_away.tell()
-
-    def _end_unread(self, connections: Iterable[Connection]) -> int:
-        """End those that leave most unread, while all together leave too much."""
-        unread = sorted((each for each in connections if each.unread), key=lambda each: each.unread)
-        total, ended = sum(each.unread for each in unread), 0
-        while total > self.most_held:
-            connection = unread.pop()
-            total -= connection.unread
-            connection.transport.abort()
-            ended += 1
-        return ended
-
-    def most_connections(self, *, tls: bool) -> int:
-        return self._most_connections or (MOST_TLS_CONNECTIONS if tls else MOST_CONNECTIONS)
-
-    def end_longest_idle(self) -> bool:
-        """Make room for a newcomer, if any connection is idle."""
-        for connection in self.idle:
-            del self.idle[connection]
-            connection.transport.abort()
-            return True
-        return False
-
-    def turn_away(self) -> None:
-        self.traffic.turned_away += 1
-        self._turned_away.note()

@@ -16,12 +16,11 @@ import uvicorn
 
 from outvote.core.errors import OutvoteError
 from outvote.network.http_acceptor import Acceptor
-from outvote.network.http_connections import RECEIVE_BUFFER, SEND_BUFFER, Connection, Watch
+from outvote.network.http_connections import RECEIVE_BUFFER, SEND_BUFFER, Connection
+from outvote.network.http_watch import Watch
 from outvote.network.kits import Certificate
 from outvote.network.tls import keep_fresh, server_context
 
-KEEP_ALIVE: Final = 75
-"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a POST."""
 GRACE: Final = 2
 """Seconds that unfinished requests have when the server stops."""
 
@@ -109,7 +108,6 @@ async def run_app(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )
     server = _Server(config, watch or Watch(), context)

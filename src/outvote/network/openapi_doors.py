@@ -6,7 +6,8 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from outvote.network import problems
-from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS, UNFINISHED
+from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS
+from outvote.network.http_watch import UNFINISHED
 
 SAID: Final = {
     "401": "A token is needed and there is none, or it is not known, or has expired: the type tells which.",

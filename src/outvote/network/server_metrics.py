@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outvote.network.admin_views import BitBudget, status
 from outvote.network.fold import FoldedTask
-from outvote.network.http_connections import Traffic
+from outvote.network.http_watch import Traffic
 from outvote.network.metrics_page import Labels, counter, gauge, new_registry, one
 from outvote.network.operated import OperatedServer
 from outvote.network.refusals import Refusals
