@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs gallery site screenshots attacks faults load soak compiled clean
+.PHONY: help demo test lint bench paper docs gallery site screenshots attacks hostile faults load soak compiled clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ screenshots: $(VENV)/.dev ## take the pictures of the dashboard anew (needs Debi
 
 attacks: $(VENV)/.dev ## attack a fleet with credentials in every way we know, and write the table in docs/security.md
 	OUTVOTE_ATTACKS=$(CURDIR)/docs/attacks.json $(BIN)/python -m pytest -q tests/attacks
+	$(BIN)/python docs/generate.py
+
+hostile: $(VENV)/.dev ## what hostile clients cost a listener, for docs/security.md (HOSTILE="--before DIR" to compare)
+	$(BIN)/python benchmarks/hostile/measure.py --out benchmarks/hostile/measures.json $(HOSTILE)
 	$(BIN)/python docs/generate.py
 
 faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedules (FAULTS="--schedules 20" for a look)

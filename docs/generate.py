@@ -33,6 +33,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **measurements.tally_tables(),
     **measurements.guarantee_tables(),
     **measurements.liar_tables(),
+    **measurements.hostile_tables(),
     **adversary.adversary_tables(),
     **measurements.scale_tables(),
     **faults.tables(),

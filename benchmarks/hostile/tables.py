@@ -29,7 +29,7 @@ def under_attack(measured: dict[str, Any]) -> str:
     rows = [["attack", "on", "connections", "at rest", "peak", "later", "others' p50, p99"]]
     for kind, attacks in after.items():
         for name, now in attacks.items():
-            then = before and before[kind][name]
+            then = before and before[kind].get(name)
             rows.append(
                 [
                     name,

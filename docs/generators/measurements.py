@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.guarantees import tables as guarantees
+from benchmarks.hostile import tables as hostile
 from benchmarks.liars import tables as liars
 from benchmarks.scale import tables as scale
 from benchmarks.tally import page as ideas
@@ -45,6 +46,12 @@ def scale_tables() -> dict[str, Callable[[], str]]:
     kept = [_kept(f"{name}.json", of="load") for name in ("load", "soak", "churn")]
     found = scale.tables(speed, _kept("measures.json", of="scale"), *kept)
     return {f"scale-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+
+
+def hostile_tables() -> dict[str, Callable[[], str]]:
+    """What hostile clients cost a listener."""
+    found = _kept("measures.json", of="hostile")
+    return {name: lambda make=make: make(found) for name, make in hostile.ALL.items()}  # type: ignore[misc]
 
 
 def liar_tables() -> dict[str, Callable[[], str]]:

@@ -49,13 +49,13 @@ OVERRIDDEN: dict[type, dict[str, tuple[str, ...]]] = {
 
 READ: dict[type, set[str]] = {
     HttpToolsProtocol: {
-        *("connections", "cycle", "flow", "headers", "loop", "parser", "scheme", "transport", "url"),
+        *("connections", "cycle", "flow", "headers", "loop", "parser", "scheme", "scope", "transport", "url"),
     },
     uvicorn.Server: {"config", "server_state", "servers", "started"},
     Client: {"_err", "_error_cb", "_flush_pending", "_process_op_err", "_transport"},
     TcpTransport: {"_io_reader", "_io_writer"},
     FlowControl: {"read_paused", "write_paused"},
-    RequestResponseCycle: {"response_complete", "response_started"},
+    RequestResponseCycle: {"response_complete", "response_started", "scope"},
 }
 """By class: what ours read or call."""
 

@@ -59,7 +59,7 @@ class EdgeCollector(Collector):
         )
         yield counter(
             "outvote_edge_turned_away_connections_total",
-            "Connections that were one too many.",
+            "Connections refused because a limit of the listener was reached.",
             one(served.traffic.turned_away),
         )
         yield from self._store()

@@ -163,7 +163,10 @@ class Connection(HttpToolsProtocol):
         return 0
 
     def _forget(self) -> None:
+        """Keep nothing of a request that is over: its connection may stay open for long."""
         self.waiting = b""
+        self.headers = []
+        self.scope = None  # type: ignore[assignment]  # as uvicorn has it before the first request
         self.watch.held -= self.held
         self.held = 0
 
@@ -227,6 +230,7 @@ class Connection(HttpToolsProtocol):
         if self.waiting:
             self.loop.call_soon(self._parse)
         elif not self.body_left:
+            self.scope = self.cycle.scope = None  # type: ignore[assignment]  # an idle connection keeps no head
             self.watch.idle[self] = self.watch.now
 
     def send_400_response(self, msg: str) -> None:

@@ -164,7 +164,7 @@ class DoorCollector(Collector):
         )
         yield counter(
             "outvote_http_turned_away_connections_total",
-            "Connections that were one too many.",
+            "Connections refused because a limit of the listener was reached.",
             one(self._traffic.turned_away),
         )
 
