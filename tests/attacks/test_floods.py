@@ -68,6 +68,14 @@ class Target:
             writer.close()
 
 
+@pytest.fixture(scope="module", name="secured")
+def own_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Not the one of the other attacks: their tests count lines of its log."""
+    fleet = Secured(tmp_path_factory.mktemp("flooded"))
+    yield fleet
+    fleet.close()
+
+
 @pytest.fixture(params=TARGETS)
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
     kind: str = request.param
