@@ -17,15 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.dashboard import page as dashboard_page
 from benchmarks.network import page as network_page
-from benchmarks.tables import Target, number, power, prose, table
+from benchmarks.tables import Target, caveats, number, power, prose, table
 
 Results: TypeAlias = dict[str, Any]
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 PEERS_WITH_A_TARGET = ("MABWiser", "SMPyBandits", "river", "pymab")
-QUIET = 0.5
-"""Load average above which the page says that the machine was busy."""
 CASES = {
     "dme": "`dme`, 64 players",
     "edme": "`edme`, 256 players",
@@ -255,12 +253,7 @@ def machine_part(results: Results) -> str:
     {machine["numpy"]}, Numba {machine["numba"]}; outvote {results["outvote"]}. Each figure is the best of several
     rounds in which all parts take turns, kernels compiled, one core. Times depend on the machine; ratios are within one
     run and depend on it much less."""
-    if machine["load"] > QUIET:
-        about += f""" **Other work was running** (load average {machine["load"]:.1f} at the start): times are longer
-        than they need be, and ratios less sure."""
-    if results["quick"]:
-        about += " **A quick run**: fewer rounds, less sure."
-    return prose(about)
+    return prose(about + caveats(machine["load"], results["quick"]))
 
 
 def network_part(results: Results) -> str:

@@ -7,6 +7,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+QUIET = 0.5
+"""Load average above which a page says that the machine was busy."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -40,6 +43,12 @@ def power(value: int) -> str:
     if 10**exponent != value:
         return f"{value:,}"
     return "10" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def caveats(load: float, quick: bool = False) -> str:
+    """What readers must know of the run: nothing, or sentences that begin with a space."""
+    busy = f" **Other work was running** (load average {load:.1f} at the start)." if load > QUIET else ""
+    return busy + (" **A quick run**: fewer rounds, less sure." if quick else "")
 
 
 def prose(text: str) -> str:

@@ -15,7 +15,6 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [each for each in (str(DOCS), str(DOCS.parent)) if each not in sys.path]
 
 from generators import (  # noqa: E402
-    adversary,
     attacks,
     cli_reference,
     examples,
@@ -30,12 +29,7 @@ from generators.included_code import included  # noqa: E402
 
 PART = re.compile(r"<!-- generated: (?P<name>[a-z-]+) -->\n.*?<!-- end -->", re.DOTALL)
 PARTS: dict[str, Callable[[], str]] = {
-    **measurements.tally_tables(),
-    **measurements.guarantee_tables(),
-    **measurements.liar_tables(),
-    **measurements.hostile_tables(),
-    **adversary.adversary_tables(),
-    **measurements.scale_tables(),
+    **measurements.measured_tables(),
     **faults.tables(),
     **included(),
     "attacks": attacks.attacks,

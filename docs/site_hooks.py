@@ -1,7 +1,7 @@
 """What `mkdocs build` does beyond its configuration: pages from outside docs/, and nothing from the internet.
 
-README.md, CONTRIBUTING.md, CHANGELOG.md and tests/README.md are pages of the site, too. Links are written for GitHub,
-from file to file; here those that cross the border of docs/ are turned into links from page to page.
+The files in `PAGES` are pages of the site, too. Links are written for GitHub, from file to file; here those that cross
+the border of docs/ are turned into links from page to page.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "tests/README.md": "testing.md",
+    "SECURITY.md": "reporting.md",
+    "CODE_OF_CONDUCT.md": "conduct.md",
 }
 """Files outside docs/, and the pages that they are."""
 LINK = re.compile(r"(\]\(|src=\")([^)#\"\s]+)")

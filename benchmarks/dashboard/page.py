@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from benchmarks.network.page import QUIET
-from benchmarks.tables import Target, number, prose, table
+from benchmarks.tables import Target, caveats, number, prose, table
 
 Results: TypeAlias = dict[str, Any]
 
@@ -48,10 +47,7 @@ def loads_part(dashboard: Results) -> list[str]:
     ({machine["cpu"]}; Python {machine["python"]}, {versions}). Medians of {dashboard["rounds"]} loads, from the start
     of the navigation. Cold is a window that was never there: all files come anew, and the library of the figures is
     compiled anew. Warm is the same page once more."""
-    if machine["load"] > QUIET:
-        about += f""" **Other work was running** (load average {machine["load"]:.1f} at the start)."""
-    if dashboard["quick"]:
-        about += " **A quick run**: fewer rounds, less sure."
+    about += caveats(machine["load"], dashboard["quick"])
     rows = [
         [f"{PAGES[name]}, {way}", *(number(each[way][key]) for key in ("paint_ms", "load_ms", "drawn_ms", "kib"))]
         for name, each in dashboard["loads"].items()

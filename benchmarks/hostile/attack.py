@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import ssl
-import sys
 from typing import Any
 
 import uvloop
 from benchmarks.hostile.attackers import Attack, attacking, attacks
-from benchmarks.network.processes import allow_connections, say_json
+from benchmarks.network.processes import allow_connections, answer_lines, say_json
 
 
 async def play(asked: dict[str, Any]) -> dict[str, Any]:
@@ -28,10 +26,7 @@ async def play(asked: dict[str, Any]) -> dict[str, Any]:
 
 async def work() -> None:
     allow_connections(10_000)
-    say_json({"ready": True})
-    loop = asyncio.get_running_loop()
-    while line := await loop.run_in_executor(None, sys.stdin.readline):
-        say_json(await play(json.loads(line)))
+    await answer_lines(play)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-MEASURES = Path(__file__).parent / "measures.json"
 AIM_MS = 50
 VERBS = ("decide", "reward")
-
-
-def kept() -> dict[str, Any]:
-    measured: dict[str, Any] = json.loads(MEASURES.read_text(encoding="utf-8"))
-    return measured
 
 
 def rounded(value: Any) -> Any:

@@ -11,14 +11,13 @@ import contextlib
 import gc
 import json
 import random
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, cast
 
 import uvloop
-from benchmarks.network.processes import cpu_seconds, say_json
+from benchmarks.network.processes import answer_lines, cpu_seconds
 
 CONNECTIONS = 24
 HEAD = b"\r\n\r\n"
@@ -187,10 +186,7 @@ def post(path: str, body: bytes) -> bytes:
 
 async def work() -> None:
     gc.disable()  # it collects between phases
-    say_json({"ready": True})
-    loop = asyncio.get_running_loop()
-    while line := await loop.run_in_executor(None, sys.stdin.readline):
-        say_json(await play(json.loads(line)))
+    await answer_lines(play)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from benchmarks.tables import Target, number, power, prose, table
+from benchmarks.tables import Target, caveats, number, power, prose, table
 
 Results: TypeAlias = dict[str, Any]
 
@@ -18,8 +18,6 @@ SERVERS = {
 PROMISED_LOG = 1_000_000
 PROMISED_FLEETS = {1_000: 50.0, 5_000: 200.0}
 """Milliseconds until the last of so many edges knows."""
-QUIET = 0.5
-"""Load average above which the page says that the machine was busy."""
 
 
 def targets(network: Results | None) -> list[Target]:
@@ -89,11 +87,7 @@ def machine_part(network: Results) -> str:
     about = f"""Real processes on one machine: {machine["cpu"]}, {machine["cores"]} cores, {machine["system"]}; Python
     {machine["python"]}, {versions}. Where processes are compared they take turns in one run, and ratios are medians of
     the ratios within each round."""
-    if machine["load"] > QUIET:
-        about += f""" **Other work was running** (load average {machine["load"]:.1f} at the start)."""
-    if network["quick"]:
-        about += " **A quick run**: fewer rounds, less sure."
-    return prose(about)
+    return prose(about + caveats(machine["load"], network["quick"]))
 
 
 def http_part(http: Results) -> str:

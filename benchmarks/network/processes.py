@@ -5,13 +5,14 @@ A child dies with this process, so that nothing is left behind however a run end
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -149,3 +150,11 @@ def allow_connections(count: int) -> bool:
 def say_json(told: dict[str, Any]) -> None:
     """A child's line to its parent."""
     print(json.dumps(told), flush=True)
+
+
+async def answer_lines(play: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]) -> None:
+    """A child's work: what its parent tells in lines of JSON it plays one by one, and answers each."""
+    say_json({"ready": True})
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        say_json(await play(json.loads(line)))

@@ -11,11 +11,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.privacy import games
 from benchmarks.privacy.measure import ARM, BUDGETS, MEANS, PLAYERS, make_task
 from benchmarks.tables import number, prose, table
 from benchmarks.tally.tables import spread
 
-from outvote.privacy import games, posterior
+from outvote.privacy import posterior
 
 Record = dict[str, Any]
 SIZES = (3, 7, 23, 127)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from benchmarks.tables import number, power, prose, table
+from benchmarks.tables import caveats, number, power, prose, table
 
 from outvote.network.edge import CATCH_UP_EVERY
 from outvote.network.pace import QUESTIONS
 
 Results: TypeAlias = dict[str, Any]
 
-QUIET = 0.5
-"""Load average above which it is said that the machine was busy."""
 STEPS = ((5_000, 50), (50_000, 500), (1_000_000, 10_000))
 """Edges, and tasks a day."""
 GIB = 2**30
@@ -332,9 +330,7 @@ def churn_part(churn: Results) -> str:
 def machine(about: Results) -> str:
     said = f"""{about["cpu"]}, {about["cores"]} cores, {about["system"]}; Python {about["python"]}, nats-server
     {about["versions"]["nats-server"]}."""
-    if about["load"] > QUIET:
-        said += f" **Other work was running** (load average {about['load']:.1f} at the start)."
-    return said
+    return said + caveats(about["load"])
 
 
 def _count(value: int) -> str:

@@ -10,56 +10,44 @@ from typing import Any
 from benchmarks.guarantees import tables as guarantees
 from benchmarks.hostile import tables as hostile
 from benchmarks.liars import tables as liars
+from benchmarks.privacy import tables as adversary
 from benchmarks.scale import tables as scale
-from benchmarks.tally import page as ideas
-from benchmarks.tally import tables as measured
+from benchmarks.tally import tables as tally
 
 from outvote.paper import report
 from outvote.paper.study import Study
 from outvote.paper.verdicts import Claim
 
 DOCS = Path(__file__).parents[1]
+BENCHMARKS = DOCS.parent / "benchmarks"
 
 
 def claims() -> str:
     """The verdicts of the last full run of `outvote paper` that was taken into the documents."""
-    found = json.loads((DOCS / "claims.json").read_text(encoding="utf-8"))
+    found = _kept(DOCS / "claims.json")
     return report.markdown(Study(), [Claim(**claim) for claim in found])
 
 
-def tally_tables() -> dict[str, Callable[[], str]]:
-    """The tables of what was measured about Tally."""
-    found = {f"tally-{name}": text for name, text in measured.tables(_kept("measures.json")).items()}
-    found |= {f"tally-idea-{name}": text for name, text in ideas.tables(_kept("ideas.json")).items()}
-    return {name: lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+def measured_tables() -> dict[str, Callable[[], str]]:
+    """Each table by the name of its part: `tally-targets` is the table `targets` about Tally."""
+    load = [_kept(BENCHMARKS / "load" / f"{name}.json") for name in ("load", "soak", "churn")]
+    about = {
+        "adversary": adversary.tables(_measures("privacy")),
+        "guarantees": guarantees.tables(_measures("guarantees")),
+        "liars": liars.tables(_measures("liars")),
+        "scale": scale.tables(_kept(BENCHMARKS / "results.json"), _measures("scale"), *load),
+        "tally": tally.tables(_measures("tally")),
+    }
+    found = {f"{subject}-{name}": text for subject, tables in about.items() for name, text in tables.items()}
+    return {
+        **{name: lambda text=text: text for name, text in found.items()},  # type: ignore[misc]
+        **{name: lambda make=make: make(_measures("hostile")) for name, make in hostile.ALL.items()},  # type: ignore[misc]
+    }
 
 
-def guarantee_tables() -> dict[str, Callable[[], str]]:
-    """What is proved, computed and measured about the rules for η."""
-    found = guarantees.tables(_kept("measures.json", of="guarantees"))
-    return {f"guarantees-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
+def _measures(subject: str) -> Any:
+    return _kept(BENCHMARKS / subject / "measures.json")
 
 
-def scale_tables() -> dict[str, Callable[[], str]]:
-    """What one machine bore, and what that means for a fleet of a million."""
-    speed = json.loads((DOCS.parent / "benchmarks" / "results.json").read_text(encoding="utf-8"))
-    kept = [_kept(f"{name}.json", of="load") for name in ("load", "soak", "churn")]
-    found = scale.tables(speed, _kept("measures.json", of="scale"), *kept)
-    return {f"scale-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
-
-
-def hostile_tables() -> dict[str, Callable[[], str]]:
-    """What hostile clients cost a listener."""
-    found = _kept("measures.json", of="hostile")
-    return {name: lambda make=make: make(found) for name, make in hostile.ALL.items()}  # type: ignore[misc]
-
-
-def liar_tables() -> dict[str, Callable[[], str]]:
-    """What sites that lie can do, and what it costs to tolerate them."""
-    found = liars.tables(_kept("measures.json", of="liars"))
-    return {f"liars-{name}": lambda text=text: text for name, text in found.items()}  # type: ignore[misc]
-
-
-def _kept(name: str, of: str = "tally") -> dict[str, Any]:
-    kept: dict[str, Any] = json.loads((DOCS.parent / "benchmarks" / of / name).read_text(encoding="utf-8"))
-    return kept
+def _kept(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

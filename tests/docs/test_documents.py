@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -38,10 +37,3 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert target.exists(), file
         if anchor:
             assert anchor in anchors(target), f"{file}#{anchor}"
-
-
-@pytest.mark.parametrize("command", ["make demo", "make test"])
-def test_the_two_commands_of_the_readme_exist(command: str) -> None:
-    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"\n{command.split()[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert shutil.which("make")

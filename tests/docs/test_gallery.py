@@ -17,8 +17,6 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 DEADLINE = 100.0
-LONGEST = 140
-"""Lines of a program: it is read from top to bottom."""
 
 
 def run(folder: Path, name: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -141,13 +139,3 @@ def test_a_picture_that_cannot_be_written_is_refused_before_anything_runs(name: 
     assert done.stdout == ""
     assert "nowhere" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_gallery_shows_each_program_with_its_picture(name: str) -> None:
-    picture = f"gallery-{name.replace('_', '-')}.png"
-    assert (ROOT / "docs" / "figures" / picture).is_file()
-    assert f"](figures/{picture})" in (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-    assert f"]({name}.py)" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert f"examples/{name}.py" in (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert len((EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= LONGEST

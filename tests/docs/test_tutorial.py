@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from docs.blocks import DOCS, blocks
-from docs.terminals import DEADLINE, EXAMPLES, Terminals, is_a_file
+from docs.terminals import DEADLINE, Terminals, is_a_file
 from network.processes import until
 
 
@@ -45,9 +45,3 @@ def check_metrics(terminals: Terminals) -> None:
     found = {each for each in found if each[0].startswith("outvote_")}  # the rest is the library's, as everywhere
     assert found <= listed
     assert listed - found == {("outvote_budget_bytes", "gauge")}  # only where there is a budget
-
-
-def test_the_shop_of_the_tutorial_is_the_one_of_the_examples() -> None:
-    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
-    for path in EXAMPLES.glob("*.py"):
-        assert f"examples/web_app/{path.name}" in text

@@ -1,1 +1,1 @@
-"""What messages give away: an adversary who knows everything but one thing (docs/adversary.md), and the audit."""
+"""What messages give away: exact posteriors (docs/adversary.md), the closed list of all fields, and the audit."""
