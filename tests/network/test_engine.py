@@ -24,7 +24,7 @@ from nats.aio.client import Client
 from network.processes import gone, until
 from outvote.core.errors import OutvoteError
 from outvote.network import engine_conf
-from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, Restart, die_with, find_binary
+from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, Restart, find_binary
 
 DEADLINE = 10.0
 soon = partial(until, within=DEADLINE)
@@ -392,12 +392,6 @@ def test_the_engine_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
     asyncio.run(publish(engine.url, ["one"]))
     assert engine.alive
     engine.stop()
-
-
-def test_a_child_whose_parent_died_before_it_could_ask_ends_itself() -> None:
-    not_the_parent = 1 if os.getpid() != 1 else 2
-    done = subprocess.run(["true"], preexec_fn=die_with(not_the_parent), check=False)
-    assert done.returncode == -signal.SIGKILL
 
 
 # Refusals

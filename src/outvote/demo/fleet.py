@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from outvote.core.errors import OutvoteError
-from outvote.network.engine import die_with
+from outvote.processes import die_with
 
 START_DEADLINE = 30.0
 """Seconds in which a process must say that it is ready."""

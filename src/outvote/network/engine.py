@@ -6,7 +6,6 @@ calls block for a short time; an asyncio program makes them through `asyncio.to_
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import itertools
 import json
@@ -23,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +32,7 @@ from outvote.core.errors import OutvoteError
 from outvote.network import engine_conf
 from outvote.network.kits import EngineKit
 from outvote.network.tokens import write_private
+from outvote.processes import die_with, lock
 
 BINARY = "nats-server"
 OLDEST = (2, 12)
@@ -48,7 +48,6 @@ STEADY = 60.0
 """Seconds of life after which a death counts as the first."""
 LOG_LIMIT = 1024 * 1024
 """Bytes of log after which a start puts the log aside, as `engine.log.1`."""
-PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 _POLL = 0.01
 _LOCK_DEADLINE = 2.0  # after a kill of its owner, a folder is free when the owner's engine has ended too
@@ -423,22 +422,6 @@ class _Child:
         self._keeper.join()
 
 
-def die_with(parent: int) -> Callable[[], None]:
-    """What a child calls before it executes its program, to be killed when the thread that started it ends.
-
-    It runs between fork and exec in a process with threads: what it needs is loaded before, and it does little.
-    """
-    prctl = ctypes.PyDLL(None).prctl  # PyDLL: without letting go of the interpreter's lock
-    kill_signal = int(signal.SIGKILL)
-
-    def tie() -> None:
-        prctl(PR_SET_PDEATHSIG, kill_signal)
-        if os.getppid() != parent:  # it died before the call
-            os.kill(os.getpid(), kill_signal)
-
-    return tie
-
-
 def _greets(host: str, port: int, *, secure: bool) -> bool:
     """Whether a NATS server with JetStream answers; its first line says so, before any credential."""
     try:
@@ -464,34 +447,24 @@ def _hold(folder: Path) -> int:
     """Hold the folder for one engine; returns the descriptor that holds it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / "engine.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        held = os.open(folder / "engine.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise EngineError(
             f"cannot keep the engine's files in {folder}: {error.strerror}; give another folder"
         ) from error
-    until = time.monotonic() + _LOCK_DEADLINE
     try:
-        while not _flock(lock):
-            if time.monotonic() > until:
-                owner = os.pread(lock, 20, 0).decode(errors="replace").strip() or "unknown"
-                raise EngineError(
-                    f"{folder} is in use by another engine (of process {owner}), and a folder can have one only: stop "
-                    "that one, give another folder, or connect to that one with --nats"
-                )
-            time.sleep(_POLL)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        if not lock(held, seconds=_LOCK_DEADLINE):
+            owner = os.pread(held, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise EngineError(
+                f"{folder} is in use by another engine (of process {owner}), and a folder can have one only: stop that "
+                "one, give another folder, or connect to that one with --nats"
+            )
+        os.ftruncate(held, 0)
+        os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
     except BaseException:
-        os.close(lock)
+        os.close(held)
         raise
-    return lock
-
-
-def _flock(lock: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+    return held
 
 
 def _tell(on_restart: Callable[[Restart], None] | None, restart: Restart) -> None:
