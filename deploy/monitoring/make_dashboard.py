@@ -98,8 +98,8 @@ ROWS: Final[dict[str, list[Panel]]] = {
             [("max(outvote_log_last_record)", "written"), ("outvote_log_records", "read by {{instance}}")],
         ),
         Panel(
-            "Engine restarts", "How often a server had to start its own engine again.",
-            [("increase(outvote_engine_restarts_total[$__range])", "{{instance}}")],
+            "Server restarts", "How often a server was started again; it ends if its own engine dies.",
+            [('changes(process_start_time_seconds{job="outvote-server"}[$__range])', "{{instance}}")],
         ),
         Panel(
             "Records that were refused or unknown", "No messages of their task, or of no task at all.",

@@ -296,7 +296,7 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
             assert (ill.status_code, ill.json()["engine_connected"]) == (503, False)
             assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
             assert (await client.get("/v1/tasks/shop")).status_code == 200  # what is known is still shown
-            await asyncio.to_thread(engine.start)
+            engine.start()
             await comes(lambda: server.ready)
             assert (await client.get("/healthz")).status_code == 200
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from outvote.dashboard.app import Dashboard
     from outvote.network.engine import Engine
     from outvote.network.kits import ServerKit
-    from outvote.network.own_engine import Restarts
 
 EXAMPLE = """\
 examples:
@@ -153,22 +152,19 @@ def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> En
 
 
 async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket) -> None:
-    """Engine, server, API: started in this order, stopped in the other."""
-    from outvote.network.own_engine import Restarts
+    """Engine, server, API: started in this order, stopped in the other. If the engine dies, all of it ends."""
+    from outvote.network.own_engine import while_certificates_last, while_it_runs
+    from outvote.network.together import first_of
 
     engine = setup.engine
     if engine is None:
-        await serve(args, setup, str(setup.urls), None, listening)
+        await serve(args, setup, str(setup.urls), listening)
         return
-    starting = asyncio.create_task(asyncio.to_thread(engine.start))
     try:
-        try:
-            await asyncio.shield(starting)
-        finally:
-            await asyncio.wait([starting])
-        restarts = Restarts()
-        engine.supervise(restarts.note)
-        await serve(args, setup, engine.url, restarts, listening)
+        engine.launch()  # here and not in another thread, whose end would be the engine's
+        await asyncio.to_thread(engine.wait_ready)
+        served = serve(args, setup, engine.url, listening)
+        await first_of(served, while_it_runs(engine), while_certificates_last(engine))
     finally:
         await asyncio.to_thread(engine.stop)
 
@@ -182,16 +178,14 @@ def dashboard() -> type[Dashboard] | None:
     return Dashboard
 
 
-async def serve(
-    args: argparse.Namespace, setup: Setup, url: str, restarts: Restarts | None, listening: socket.socket
-) -> None:
+async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: socket.socket) -> None:
     from outvote.network.admin_api import make_app
     from outvote.network.exposure import own_hosts
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
     from outvote.network.logs import event
     from outvote.network.operated import OperatedServer
-    from outvote.network.own_engine import while_certificates_last, while_it_stores
+    from outvote.network.own_engine import while_it_stores
     from outvote.network.together import first_of
 
     engine, secured = setup.engine, setup.security
@@ -204,7 +198,6 @@ async def serve(
         app = make_app(
             server,
             bit_budget=args.bit_budget,
-            engine_restarts=None if restarts is None else lambda: restarts.count,
             pages=pages,
             tokens=secured.tokens,
             hosts=None if secured.tokens is not None else own_hosts(setup.host),
@@ -233,8 +226,9 @@ async def serve(
             ),
             server.watch(),
             server.look_around(),
-            *([] if engine is None else [while_it_stores(server, engine), while_certificates_last(engine)]),
         ]
+        if engine is not None:
+            works.append(while_it_stores(server, engine))
         await first_of(*works)
 
 

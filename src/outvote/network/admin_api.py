@@ -66,7 +66,6 @@ class Admin:
         server: OperatedServer,
         *,
         bit_budget: int | None = None,
-        engine_restarts: Callable[[], int] | None = None,
         tokens: TokenBook | None = None,
     ) -> None:
         self.server = server
@@ -74,7 +73,7 @@ class Admin:
         self.tokens = tokens
         self.refusals = Refusals()
         self.traffic = Traffic()
-        self.registry = server_metrics.registry_of(server, self.bits, engine_restarts)
+        self.registry = server_metrics.registry_of(server, self.bits)
         self.registry.register(server_metrics.DoorCollector(self.refusals, self.traffic))
         self._creating = asyncio.Lock()
         """One creation at a time: each looks at the names and the bits that are taken."""
@@ -279,14 +278,13 @@ def make_app(
     *,
     bit_budget: int | None = None,
     pages: Callable[[Admin], Pages] | None = None,
-    engine_restarts: Callable[[], int] | None = None,
     tokens: TokenBook | None = None,
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """The application; `bit_budget` is the most bits that all running tasks together may still send, `engine_restarts`
-    tells how often the server's own engine was started again. With `tokens` one is needed, with `hosts` the server must
-    be called one of them. `state.watch` is for `run_app`: it counts what clients do not finish."""
-    admin = Admin(server, bit_budget=bit_budget, engine_restarts=engine_restarts, tokens=tokens)
+    """The application; `bit_budget` is the most bits that all running tasks together may still send. With
+    `tokens` one is needed, with `hosts` the server must be called one of them. `state.watch` is for `run_app`: it
+    counts what clients do not finish."""
+    admin = Admin(server, bit_budget=bit_budget, tokens=tokens)
     shown = None if pages is None else pages(admin)
 
     app = Starlette(

@@ -47,13 +47,9 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
 class ServerCollector(Collector):
     """What the log says, how far it was read, and who is alive."""
 
-    def __init__(
-        self, server: OperatedServer, bits: Callable[[], BitBudget], engine_restarts: Callable[[], int] | None
-    ) -> None:
-        """`engine_restarts` tells how often the server's own engine was started again, if it has one."""
+    def __init__(self, server: OperatedServer, bits: Callable[[], BitBudget]) -> None:
         self._server = server
         self._bits = bits
-        self._engine_restarts = engine_restarts
 
     def collect(self) -> Iterable[Metric]:
         yield from self._engine_and_log()
@@ -71,9 +67,6 @@ class ServerCollector(Collector):
             "When the server's credential expires, if it has one.",
             *([] if expires is None else [one(expires)]),
         )
-        if self._engine_restarts is not None:
-            restarts = self._engine_restarts()
-            yield counter("outvote_engine_restarts_total", "Times the engine was started again.", one(restarts))
         yield gauge(
             "outvote_log_writable", "Whether the engine takes new records.", one(connected and server.log_writable)
         )
@@ -231,10 +224,8 @@ def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
     return found
 
 
-def registry_of(
-    server: OperatedServer, bits: Callable[[], BitBudget], engine_restarts: Callable[[], int] | None
-) -> CollectorRegistry:
-    return new_registry(ServerCollector(server, bits, engine_restarts))
+def registry_of(server: OperatedServer, bits: Callable[[], BitBudget]) -> CollectorRegistry:
+    return new_registry(ServerCollector(server, bits))
 
 
 def _labels(found: FoldedTask) -> Labels:
