@@ -144,11 +144,6 @@ ROWS: Final[dict[str, list[Panel]]] = {
             unit="decbits",
         ),
         Panel(
-            "Bits that may still be sent", "By running tasks of votes; and the budget, where there is one.",
-            [("8 * max(outvote_may_still_send_bytes)", "may be sent"), ("8 * max(outvote_budget_bytes)", "budget")],
-            unit="decbits",
-        ),
-        Panel(
             "Time since the last message", "Of each task that runs.",
             [(f"(time() - {of_tasks('outvote_task_last_message_timestamp_seconds')}) "
               f"and {of_tasks('outvote_task_running')} == 1", "{{task}}")],

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from outvote.cli import security, serving
-from outvote.cli.options import number
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ examples:
   outvote server --store /var/lib/outvote
   outvote server --kit outvote-fleet/server --store /var/lib/outvote
   outvote server --nats nats://127.0.0.1:4322 --port 8601
-  outvote server --bit-budget 1e6 --json
 """
 _log = logging.getLogger(__name__)
 
@@ -70,9 +68,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         help="address of the API for operators (127.0.0.1; all addresses with the kit of a fleet of several machines)",
     )
     api.add_argument("--port", type=serving.port, default=8600, help="its port; 0 takes a free one (8600)")
-    api.add_argument(
-        "--bit-budget", type=number, metavar="BITS", help="the most bits that running tasks may still send (no limit)"
-    )
     security.add_options(parser)
     serving.add_ready_json(parser)
     serving.add_log_options(parser)
@@ -117,9 +112,6 @@ def read_setup(args: argparse.Namespace) -> Setup:
 
     kit = None if args.kit is None else read_server_kit(Path(args.kit))
     secured = security.security(args, kit)
-    budget = args.bit_budget
-    if budget is not None and (not isinstance(budget, int) or budget < 1):
-        raise InvalidTask(f"--bit-budget must be a whole number of at least 1, got {budget!r}")
     serving.check_ready_json(args)
     here = "0.0.0.0" if kit is not None and security.reaches_beyond(kit.nats) else "127.0.0.1"
     host = args.host or here
@@ -197,7 +189,6 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
         pages = dashboard()
         app = make_app(
             server,
-            bit_budget=args.bit_budget,
             pages=pages,
             tokens=secured.tokens,
             hosts=None if secured.tokens is not None else own_hosts(setup.host),
@@ -210,7 +201,6 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
             "urls": {"server": admin, "nats": url},
             "pids": {"server": os.getpid(), "engine": None if engine is None else engine.pid},
             "store": None if engine is None else str(engine.folder),
-            "bit_budget": args.bit_budget,
             "tasks": len(server.fold.tasks),
         }
         serving.tell_ready(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
