@@ -26,9 +26,10 @@ from benchmarks.network.records import EDGES, TASKS, Record, fleet_log
 from benchmarks.timing import say
 from nats.aio.client import Client
 
-from outvote.network.engine import Engine, die_with, find_binary
+from outvote.network.engine import Engine, find_binary
 from outvote.network.fold import Fold
 from outvote.network.link import STREAM, Link
+from outvote.processes import die_with
 
 WINDOW = 4_000
 """Records under way while the log is filled."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from outvote.network.engine import die_with
+from outvote.processes import die_with
 
 ROOT = Path(__file__).parents[2]
 END_DEADLINE = 15.0

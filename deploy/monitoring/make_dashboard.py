@@ -98,8 +98,8 @@ ROWS: Final[dict[str, list[Panel]]] = {
             [("max(outvote_log_last_record)", "written"), ("outvote_log_records", "read by {{instance}}")],
         ),
         Panel(
-            "Engine restarts", "How often a server had to start its own engine again.",
-            [("increase(outvote_engine_restarts_total[$__range])", "{{instance}}")],
+            "Server restarts", "How often a server was started again; it ends if its own engine dies.",
+            [('changes(process_start_time_seconds{job="outvote-server"}[$__range])', "{{instance}}")],
         ),
         Panel(
             "Records that were refused or unknown", "No messages of their task, or of no task at all.",
@@ -141,11 +141,6 @@ ROWS: Final[dict[str, list[Panel]]] = {
                 ),
                 (f"8 * {of_tasks('outvote_task_bound_bytes')}", "{{task}}: bound"),
             ],
-            unit="decbits",
-        ),
-        Panel(
-            "Bits that may still be sent", "By running tasks of votes; and the budget, where there is one.",
-            [("8 * max(outvote_may_still_send_bytes)", "may be sent"), ("8 * max(outvote_budget_bytes)", "budget")],
             unit="decbits",
         ),
         Panel(

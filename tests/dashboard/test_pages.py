@@ -381,15 +381,6 @@ def test_the_new_form_holds_usual_values_or_those_of_its_address(look: Look) -> 
     look(visit)
 
 
-def test_a_bit_budget_is_kept_by_forms_too(engine: Engine) -> None:
-    async def run() -> None:
-        async with looking(engine, bit_budget=100) as there:
-            page = shown(await there.send("/tasks/new", **FORM), 409)
-            assert "The bits of 'tally' have no bound" in page.one("div", id="problem").text
-
-    asyncio.run(run())
-
-
 def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
     async def visit(there: Looking) -> None:
         asked = "arms=2&players=4&difference=0.4&traffic=1000&name=shop&delta=0.05&tolerate=1"

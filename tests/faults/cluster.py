@@ -23,7 +23,8 @@ from typing import Any, Final
 
 from network.processes import until
 from outvote.network import engine_conf
-from outvote.network.engine import die_with, find_binary
+from outvote.network.engine import find_binary
+from outvote.processes import die_with
 
 NOWHERE: Final = "127.0.0.1:9"
 """What a node tells the others of where it is: they know the way already, which may lead through a proxy."""

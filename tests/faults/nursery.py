@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from faults.spaces import enter
 from network.processes import gone, until
-from outvote.network.engine import die_with
+from outvote.processes import die_with
 
 TESTS: Final = Path(__file__).parents[1]
 LOADED: Final = (

@@ -20,7 +20,8 @@ from typing import Any
 from faults import report
 from faults.nursery import TESTS
 from faults.schedule import make_schedule
-from outvote.network.engine import die_with, find_binary
+from outvote.network.engine import find_binary
+from outvote.processes import die_with
 
 GOODBYE = 40.0
 """Seconds in which workers that are told to end must have."""

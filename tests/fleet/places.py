@@ -44,7 +44,7 @@ class Place:
         """With the fleet's kit as it is now, or with another."""
         await asyncio.to_thread(self.engine.stop)
         self.engine = self._engine(kit)
-        await asyncio.to_thread(self.engine.start)
+        self.engine.start()
 
     def access(self, name: str) -> Access:
         if name == "server":

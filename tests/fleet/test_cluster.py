@@ -23,9 +23,10 @@ from outvote.fleet.kit_files import CLUSTER_OFFSET
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.push import push
 from outvote.network.access import Access
-from outvote.network.engine import die_with, find_binary
+from outvote.network.engine import find_binary
 from outvote.network.link import STREAM, Link
 from outvote.network.records import DOWN, UP
+from outvote.processes import die_with
 
 
 @pytest.fixture

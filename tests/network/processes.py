@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from outvote.network.engine import die_with
+from outvote.processes import die_with
 
 DEADLINE = 60.0
 OUTVOTE = [sys.executable, "-m", "outvote.cli.main"]

@@ -48,7 +48,6 @@ def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> N
             assert server.fold.tasks[task_id].task == Task(**TALLY)
             listed = (await client.get("/v1/tasks")).json()
             assert [each["name"] for each in listed["tasks"]] == ["shop"]
-            assert listed["bits"] == {"may_still_send": 0, "without_bound": ["shop"], "budget": None}
             by_name, by_id = await client.get("/v1/tasks/shop"), await client.get(f"/v1/tasks/{task_id}")
             assert by_name.json() == by_id.json()
             assert by_name.json()["status"] == "running"
@@ -174,8 +173,6 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
                 "several_lives": False,
                 "incarnations": [{"incarnation": "life", "last_sequence": 0}],
             }
-            still = (await client.get("/v1/tasks")).json()["bits"]["may_still_send"]
-            assert still == VOTES_BOUND - 10
 
     asyncio.run(run())
 
@@ -205,21 +202,6 @@ def test_a_task_is_read_as_json_whatever_its_content_type_says(engine: Engine) -
     asyncio.run(run())
 
 
-def test_a_bit_budget_refuses_what_may_exceed_it(engine: Engine) -> None:
-    async def run() -> None:
-        async with operated(engine, bit_budget=VOTES_BOUND + 10) as (_, client):
-            assert "the bits of 'tally' have no bound" in refusal(await client.post("/v1/tasks", json=TALLY), 409)
-            assert (await client.post("/v1/tasks", json=VOTES)).status_code == 201
-            detail = refusal(await client.post("/v1/tasks", json={**VOTES, "name": "more"}), 409)
-            assert "may send 36 bits and those that run 36 more, together over the budget of 46" in detail
-            bits = (await client.get("/v1/tasks")).json()["bits"]
-            assert bits == {"may_still_send": VOTES_BOUND, "without_bound": [], "budget": VOTES_BOUND + 10}
-            await client.post("/v1/tasks/votes/stop")  # it sends no more: its bits are free
-            assert (await client.post("/v1/tasks", json={**VOTES, "name": "more"})).status_code == 201
-
-    asyncio.run(run())
-
-
 def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_that_is_more() -> None:
     assert most_bits(Task(**VOTES)) == VOTES_BOUND
     # 4 instances, 2 arms: a vote is 1 bit and 2 for its instance; up 3·4·1·3, down 3·1·1, against 2·3·4·1·1
@@ -231,7 +213,7 @@ def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_tha
 
 def test_metrics_are_in_prometheus_text_format(engine: Engine) -> None:
     async def run() -> None:
-        async with operated(engine, bit_budget=100) as (_, client):
+        async with operated(engine) as (_, client):
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
             response = await client.get("/metrics")
             assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -240,8 +222,6 @@ def test_metrics_are_in_prometheus_text_format(engine: Engine) -> None:
             for expected in (
                 "outvote_engine_connected 1.0",
                 "outvote_log_records 1.0",
-                f"outvote_may_still_send_bytes {VOTES_BOUND / 8}",
-                "outvote_budget_bytes 12.5",
                 f"outvote_task_arms_remaining{{{labels}}} 4.0",
                 f"outvote_task_bound_bytes{{{labels}}} {VOTES_BOUND / 8}",
                 f'outvote_task_messages_total{{direction="up",{labels}}} 0.0',
@@ -296,7 +276,7 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
             assert (ill.status_code, ill.json()["engine_connected"]) == (503, False)
             assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
             assert (await client.get("/v1/tasks/shop")).status_code == 200  # what is known is still shown
-            await asyncio.to_thread(engine.start)
+            engine.start()
             await comes(lambda: server.ready)
             assert (await client.get("/healthz")).status_code == 200
 

@@ -144,7 +144,7 @@ def test_an_edge_sends_again_what_an_engine_has_lost(engine: Engine, tmp_path: P
             await answer(edge, second)
             await asyncio.to_thread(engine.stop)
             shutil.copytree(engine.store, backup)
-            await asyncio.to_thread(engine.start)
+            engine.start()
             await answer(edge, first)
             await answer(edge, third)
             assert await in_log(engine) == [1, 0, 2]
@@ -152,7 +152,7 @@ def test_an_edge_sends_again_what_an_engine_has_lost(engine: Engine, tmp_path: P
             await asyncio.to_thread(engine.stop)
             shutil.rmtree(engine.store)
             shutil.copytree(backup, engine.store)
-            await asyncio.to_thread(engine.start)
+            engine.start()
             assert await in_log(engine) == [1]
             server = await a_server(engine, create=False)
             assert await edge.catch_up()

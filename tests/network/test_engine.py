@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import queue
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +22,7 @@ from nats.aio.client import Client
 from network.processes import gone, until
 from outvote.core.errors import OutvoteError
 from outvote.network import engine_conf
-from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, Restart, die_with, find_binary
+from outvote.network.engine import DEFAULT_PORT, Engine, EngineError, find_binary
 
 DEADLINE = 10.0
 soon = partial(until, within=DEADLINE)
@@ -51,10 +49,6 @@ def port_of(engine: Engine) -> int:
 def is_listening(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-def threads_of_engines() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("outvote-engine")]
 
 
 async def connect(url: str) -> Client:
@@ -189,7 +183,7 @@ def test_no_binary_is_refused_before_anything_is_written(bare: Path, tmp_path: P
 # Starting and stopping
 
 
-def test_start_and_stop_leave_no_process_no_port_and_no_thread_behind(tmp_path: Path) -> None:
+def test_start_and_stop_leave_no_process_and_no_port_behind(tmp_path: Path) -> None:
     with Engine(tmp_path, port=0) as engine:
         pid, port = running(engine), port_of(engine)
         assert engine.alive
@@ -200,7 +194,6 @@ def test_start_and_stop_leave_no_process_no_port_and_no_thread_behind(tmp_path: 
     assert engine.pid is None
     assert gone(pid)
     assert not is_listening(port)
-    assert threads_of_engines() == []
     assert list(tmp_path.glob("*.ports")) == []
     assert "Server Exiting" in engine.log.read_text()  # it was asked, not killed
 
@@ -244,6 +237,8 @@ def test_only_a_running_engine_reads_its_files_again(tmp_path: Path) -> None:
     engine = Engine(tmp_path, port=0)
     with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
         engine.reload()
+    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
+        engine.wait_ready()
     with engine:
         engine.reload()
         soon(lambda: "Reloaded server configuration" in engine.log.read_text(), "it has read them")
@@ -333,10 +328,12 @@ def test_the_store_survives_restarts_and_the_address_stays(engine: Engine) -> No
 def test_acknowledged_messages_survive_a_kill_of_the_engine_under_load(engine: Engine) -> None:
     pid = running(engine)
     acknowledged = asyncio.run(publish_until_killed(engine.url, pid, kill_after=500))
-    soon(lambda: not engine.alive, "the engine is dead")
+    soon(lambda: engine.ending == "signal SIGKILL", "the engine is dead")
     with pytest.raises(EngineError, match="ended with signal SIGKILL"):
         engine.wait_ready()
+    assert not engine.alive
     engine.stop()
+    assert engine.ending is None
     engine.start()
     found = asyncio.run(stored(engine.url))
     assert len(acknowledged) >= 500
@@ -381,23 +378,6 @@ def test_the_folder_of_a_killed_parent_is_free_at_once_but_never_shared(tmp_path
         assert gone(pid)
         held = [Path(os.readlink(file)).name for file in Path(f"/proc/{engine.pid}/fd").iterdir()]
         assert "engine.lock" in held  # the lock is the engine's too
-
-
-def test_the_engine_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, port=0)
-    starter = threading.Thread(target=engine.start)
-    starter.start()
-    starter.join()
-    soon(lambda: not Path(f"/proc/self/task/{starter.native_id}").exists(), "the thread is gone for Linux too")
-    asyncio.run(publish(engine.url, ["one"]))
-    assert engine.alive
-    engine.stop()
-
-
-def test_a_child_whose_parent_died_before_it_could_ask_ends_itself() -> None:
-    not_the_parent = 1 if os.getpid() != 1 else 2
-    done = subprocess.run(["true"], preexec_fn=die_with(not_the_parent), check=False)
-    assert done.returncode == -signal.SIGKILL
 
 
 # Refusals
@@ -450,95 +430,3 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EngineError, match=r"cannot keep the engine's files in .*file/engine: Not a directory"):
         Engine(tmp_path / "file" / "engine", port=0).start()
-
-
-# Supervision
-
-
-def test_a_supervised_engine_comes_back_after_each_kill_with_all_messages(engine: Engine) -> None:
-    restarts: queue.Queue[Restart] = queue.Queue()
-    url = engine.url
-    engine.supervise(restarts.put, first_pause=0.01)
-    asyncio.run(publish(url, ["one"]))
-    for _ in range(2):
-        pid = running(engine)
-        os.kill(pid, signal.SIGKILL)
-        assert restarts.get(timeout=DEADLINE) == Restart(exit_code=-signal.SIGKILL, attempt=1, error=None)
-        assert running(engine) != pid
-        assert engine.url == url
-        assert asyncio.run(stored(url)) == ["one"]
-    pid = running(engine)
-    engine.stop()
-    assert gone(pid)
-    assert restarts.empty()
-    assert threads_of_engines() == []
-
-
-def test_waiting_until_ready_waits_through_a_supervised_restart(engine: Engine) -> None:
-    engine.supervise(first_pause=0.01)
-    pid = running(engine)
-    os.kill(pid, signal.SIGKILL)
-    soon(lambda: engine.pid != pid, "the engine is dead")
-    engine.wait_ready(DEADLINE)
-    assert running(engine) != pid
-
-
-def test_supervision_goes_on_trying_and_reports_why_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = find_binary().path
-    (tmp_path / "bin").mkdir()
-    binary = tmp_path / "bin" / "nats-server"
-    binary.symlink_to(real)
-    monkeypatch.setenv("PATH", str(binary.parent))
-    restarts: queue.Queue[Restart] = queue.Queue()
-    with Engine(tmp_path / "engine", port=0) as engine:
-        engine.supervise(restarts.put, first_pause=0.01)
-        binary.unlink()
-        os.kill(running(engine), signal.SIGKILL)
-        for attempt in (1, 2):
-            failed = restarts.get(timeout=DEADLINE)
-            assert failed.attempt == attempt
-            assert f"cannot start {binary}" in str(failed.error)
-        binary.symlink_to(real)
-        while (restart := restarts.get(timeout=DEADLINE)).error is not None:
-            pass
-        assert restart.attempt > 2
-        assert engine.alive
-
-
-def test_stopping_does_not_wait_for_the_next_attempt(engine: Engine) -> None:
-    engine.supervise(first_pause=3600)
-    os.kill(running(engine), signal.SIGKILL)
-    soon(lambda: not engine.alive, "the engine is dead")
-    engine.stop()
-    assert not engine.alive
-
-
-def test_a_callback_may_fail_or_stop_the_engine(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
-    called: queue.Queue[int] = queue.Queue()
-
-    def fail_then_stop(restart: Restart) -> None:
-        if called.empty():
-            called.put(1)
-            raise RuntimeError("no")
-        engine.stop()
-        called.put(2)
-
-    engine.supervise(fail_then_stop, first_pause=0.01)
-    os.kill(running(engine), signal.SIGKILL)
-    soon(lambda: called.qsize() == 1 and engine.alive, "the first restart")
-    os.kill(running(engine), signal.SIGKILL)
-    soon(lambda: called.qsize() == 2, "the second restart")
-    assert not engine.alive
-    assert "the callback of Engine.supervise failed" in caplog.text
-
-
-def test_only_a_running_engine_is_supervised_and_once(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, port=0)
-    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
-        engine.supervise()
-    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
-        engine.wait_ready()
-    with engine:
-        engine.supervise()
-        with pytest.raises(EngineError, match="supervised already"):
-            engine.supervise()

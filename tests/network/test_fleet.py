@@ -428,7 +428,7 @@ def test_a_server_reads_on_soon_after_its_engine_was_killed(engine: Engine, tmp_
             assert server.ready
             await asyncio.to_thread(engine.stop, 0.0)
             await until(lambda: not server.ready)
-            await asyncio.to_thread(engine.start)
+            engine.start()
             await until(lambda: server.ready)
             began = time.monotonic()
             await server.stop_task(task_id)
@@ -444,7 +444,7 @@ def test_a_server_whose_log_was_replaced_says_so_and_ends(engine: Engine, tmp_pa
             await server.create(task("dme", name="banner"))
             await asyncio.to_thread(engine.stop)
             shutil.rmtree(engine.store)
-            await asyncio.to_thread(engine.start)
+            engine.start()
             async with await Link.connect(engine.url, name="other") as link:
                 await link.ensure_stream()
             with pytest.raises(LogReplaced, match="2 records were read of the log OUTVOTE, which now ends at 0"):

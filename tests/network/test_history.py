@@ -122,7 +122,7 @@ def test_times_are_those_of_the_engine_and_the_same_after_a_restart(engine: Engi
             shown.append((await client.get("/v1/tasks/votes")).json())
             before = server.dated
         await asyncio.to_thread(engine.stop)
-        await asyncio.to_thread(engine.start)
+        engine.start()
         async with operated(engine) as (server, client):
             shown.append((await client.get("/v1/tasks/votes")).json())
             assert (server.dated.histories, server.dated.edges) == (before.histories, before.edges)

@@ -7,7 +7,6 @@ import random
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +22,26 @@ CREATE = ["create", "--name", "shop", "--arms", ",".join(MEANS), "--players", ",
 
 
 def shown(server: Running) -> dict[str, Any]:
-    """The task as the server shows it, which it can without its engine."""
+    """The task as the server shows it."""
     return request(server.url("server") + "/v1/tasks/shop")
 
 
 def kill_server(server: Running, start: Start) -> Running:
-    """Its engine goes with it. Another is started on the same folder and ports."""
-    same = ["--store", "log", "--engine-port", server.port("nats"), "--port", server.port("server")]
+    """Its engine goes with it. Another is started on the same folder and ports, as systemd would."""
     server.end(signal.SIGKILL)
     until(lambda: gone(server.pid("engine")))
-    return start("server", *same)
+    return again(server, start)
 
 
 def kill_engine(server: Running, start: Start) -> Running:
-    """The server stays, and starts it again."""
-    killed = engine_of(server)
-    os.kill(killed, signal.SIGKILL)
-    until(lambda: engine_of(server) not in (0, killed))
-    return server
+    """The server goes with it."""
+    os.kill(server.pid("engine"), signal.SIGKILL)
+    assert server.ended()[0] == 1
+    return again(server, start)
 
 
-def engine_of(server: Running) -> int:
-    """The process of a server's engine now; 0 if there is none."""
-    pids: list[int] = []
-    for thread in Path(f"/proc/{server.pid('server')}/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # the thread that keeps an engine ends with it
-            pids += map(int, (thread / "children").read_text().split())
-    return next((pid for pid in pids if not gone(pid)), 0)
+def again(server: Running, start: Start) -> Running:
+    return start("server", "--store", "log", "--engine-port", server.port("nats"), "--port", server.port("server"))
 
 
 def test_a_server_and_an_engine_that_are_killed_lose_nothing_that_was_acknowledged(

@@ -106,23 +106,6 @@ def test_a_privacy_budget_that_is_asked_for_is_kept_by_what_is_recommended() -> 
     assert (chosen.task.privacy_budget, chosen.task.floor) == (0.5, 31)
 
 
-def test_a_bit_budget_is_kept_by_a_larger_floor_or_by_votes_or_refused_with_the_least() -> None:
-    free = option(make(ask(arms=4, players=10, difference=0.1)), "tally")
-    assert free.bits is not None
-    plan = make(ask(arms=4, players=10, difference=0.1, bit_budget=round(0.7 * free.bits)))
-    [chosen] = [each for each in plan.options if each.recommended]
-    assert chosen.task.protocol == "tally"
-    assert chosen.task.floor is not None
-    assert chosen.task.floor > 3
-    assert chosen.bits is not None
-    assert chosen.bits <= 0.7 * free.bits
-    votes = make(ask(arms=4, players=10, difference=0.1, bit_budget=130))
-    assert [each.name for each in votes.options if each.recommended] == ["dme, certified quorum"]  # 2·10·3·2 = 120
-    none = make(ask(arms=4, players=10, difference=0.1, bit_budget=100))
-    assert not any(each.recommended for each in none.options)
-    assert none.reason.startswith("nothing keeps 100 bits: the least is 120 with dme, certified quorum")
-
-
 def test_what_takes_years_is_said_with_what_would_be_bearable() -> None:
     plan = make(ask(arms=4, players=20, baseline=0.1, difference=0.02, traffic=50_000))
     [dme] = [line for line in plan.advice if line.startswith("dme, paper quorum")]
@@ -183,7 +166,6 @@ def test_a_trace_gives_the_shares_of_its_players(tmp_path: object) -> None:
         ({"active_players": 9}, "active_players must be"),
         ({"floor": 1}, "floor must be a whole number from 2 to 127, got 1"),
         ({"privacy_budget": 0}, "privacy_budget must be"),
-        ({"bit_budget": 0.5}, "bit_budget must be a whole number"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(asked: dict[str, object], error: str) -> None:

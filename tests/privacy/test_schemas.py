@@ -287,8 +287,6 @@ def test_the_log_has_the_events_and_fields_of_its_schema_and_no_other() -> None:
         "id",
         "arms",
         "number",
-        "exit_code",
-        "attempt",
         "reason",
     }
     of_libraries = {"logger", "says", "error", "place", "times"}

@@ -50,7 +50,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     limits.add_argument(
         "--tolerate", type=number, default=0, metavar="F", help="so many sites may lie, and the guarantee holds (0)"
     )
-    limits.add_argument("--bit-budget", type=number, help="bits that may cross the network in all")
     out = parser.add_argument_group("what comes out")
     out.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
     out.add_argument("--plot", metavar="FILE", help="draw events against bits: .png, .svg or .pdf")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from outvote.cli import security, serving
-from outvote.cli.options import number
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
@@ -24,14 +23,12 @@ if TYPE_CHECKING:
     from outvote.dashboard.app import Dashboard
     from outvote.network.engine import Engine
     from outvote.network.kits import ServerKit
-    from outvote.network.own_engine import Restarts
 
 EXAMPLE = """\
 examples:
   outvote server --store /var/lib/outvote
   outvote server --kit outvote-fleet/server --store /var/lib/outvote
   outvote server --nats nats://127.0.0.1:4322 --port 8601
-  outvote server --bit-budget 1e6 --json
 """
 _log = logging.getLogger(__name__)
 
@@ -71,9 +68,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         help="address of the API for operators (127.0.0.1; all addresses with the kit of a fleet of several machines)",
     )
     api.add_argument("--port", type=serving.port, default=8600, help="its port; 0 takes a free one (8600)")
-    api.add_argument(
-        "--bit-budget", type=number, metavar="BITS", help="the most bits that running tasks may still send (no limit)"
-    )
     security.add_options(parser)
     serving.add_ready_json(parser)
     serving.add_log_options(parser)
@@ -118,9 +112,6 @@ def read_setup(args: argparse.Namespace) -> Setup:
 
     kit = None if args.kit is None else read_server_kit(Path(args.kit))
     secured = security.security(args, kit)
-    budget = args.bit_budget
-    if budget is not None and (not isinstance(budget, int) or budget < 1):
-        raise InvalidTask(f"--bit-budget must be a whole number of at least 1, got {budget!r}")
     serving.check_ready_json(args)
     here = "0.0.0.0" if kit is not None and security.reaches_beyond(kit.nats) else "127.0.0.1"
     host = args.host or here
@@ -153,22 +144,19 @@ def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> En
 
 
 async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket) -> None:
-    """Engine, server, API: started in this order, stopped in the other."""
-    from outvote.network.own_engine import Restarts
+    """Engine, server, API: started in this order, stopped in the other. If the engine dies, all of it ends."""
+    from outvote.network.own_engine import while_certificates_last, while_it_runs
+    from outvote.network.together import first_of
 
     engine = setup.engine
     if engine is None:
-        await serve(args, setup, str(setup.urls), None, listening)
+        await serve(args, setup, str(setup.urls), listening)
         return
-    starting = asyncio.create_task(asyncio.to_thread(engine.start))
     try:
-        try:
-            await asyncio.shield(starting)
-        finally:
-            await asyncio.wait([starting])
-        restarts = Restarts()
-        engine.supervise(restarts.note)
-        await serve(args, setup, engine.url, restarts, listening)
+        engine.launch()  # here and not in another thread, whose end would be the engine's
+        await asyncio.to_thread(engine.wait_ready)
+        served = serve(args, setup, engine.url, listening)
+        await first_of(served, while_it_runs(engine), while_certificates_last(engine))
     finally:
         await asyncio.to_thread(engine.stop)
 
@@ -182,16 +170,14 @@ def dashboard() -> type[Dashboard] | None:
     return Dashboard
 
 
-async def serve(
-    args: argparse.Namespace, setup: Setup, url: str, restarts: Restarts | None, listening: socket.socket
-) -> None:
+async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: socket.socket) -> None:
     from outvote.network.admin_api import make_app
     from outvote.network.exposure import own_hosts
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
     from outvote.network.logs import event
     from outvote.network.operated import OperatedServer
-    from outvote.network.own_engine import while_certificates_last, while_it_stores
+    from outvote.network.own_engine import while_it_stores
     from outvote.network.together import first_of
 
     engine, secured = setup.engine, setup.security
@@ -203,8 +189,6 @@ async def serve(
         pages = dashboard()
         app = make_app(
             server,
-            bit_budget=args.bit_budget,
-            engine_restarts=None if restarts is None else lambda: restarts.count,
             pages=pages,
             tokens=secured.tokens,
             hosts=None if secured.tokens is not None else own_hosts(setup.host),
@@ -217,7 +201,6 @@ async def serve(
             "urls": {"server": admin, "nats": url},
             "pids": {"server": os.getpid(), "engine": None if engine is None else engine.pid},
             "store": None if engine is None else str(engine.folder),
-            "bit_budget": args.bit_budget,
             "tasks": len(server.fold.tasks),
         }
         serving.tell_ready(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
@@ -233,8 +216,9 @@ async def serve(
             ),
             server.watch(),
             server.look_around(),
-            *([] if engine is None else [while_it_stores(server, engine), while_certificates_last(engine)]),
         ]
+        if engine is not None:
+            works.append(while_it_stores(server, engine))
         await first_of(*works)
 
 

@@ -196,10 +196,9 @@ def list_tasks(args: argparse.Namespace) -> int:
     if seen:
         from outvote.cli import task_show
 
-        console = task_show.console()
         tasks = found["tasks"]
-        console.print(task_show.task_table(tasks) if tasks else "no tasks; outvote task create makes one")
-        console.print(task_show.bits_told(found["bits"]), style="dim")
+        shown = task_show.task_table(tasks) if tasks else "no tasks; outvote task create makes one"
+        task_show.console().print(shown)
     return 0
 
 

@@ -61,13 +61,6 @@ def task_table(tasks: list[dict[str, Any]]) -> RenderableType:
     return table
 
 
-def bits_told(bits: Mapping[str, Any]) -> str:
-    told = f"running tasks may still send {bits['may_still_send']:,} bits"
-    if bits["without_bound"]:
-        told += f", and those of tally any number: {', '.join(bits['without_bound'])}"
-    return told + ("" if bits["budget"] is None else f"; the budget is {bits['budget']:,}")
-
-
 def picture(found: Mapping[str, Any]) -> RenderableType:
     """One task: what it is, its arms, what it has cost."""
     task, bits, messages = found["task"], found["bits"], found["messages"]

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.task import Task
-from outvote.network.engine import die_with
+from outvote.processes import die_with
 
 KEPT: Final = 256
 """Answers that are remembered."""

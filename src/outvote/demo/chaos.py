@@ -52,8 +52,10 @@ class Chaos:
         await self._fleet.restart_edge(name)
 
     async def _engine(self) -> None:
+        """The server ends with it, and is started again as systemd would."""
         self._note("engine")
-        self._fleet.kill_engine()
+        await self._fleet.kill_engine()
+        await self._fleet.restart_server()
 
     async def _server(self) -> None:
         """Its engine dies with it."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from outvote.core.errors import OutvoteError
-from outvote.network.engine import die_with
+from outvote.processes import die_with
 
 START_DEADLINE = 30.0
 """Seconds in which a process must say that it is ready."""
@@ -149,11 +149,11 @@ class Fleet:
         arguments = ("edge", name, "--nats", way, "--store", store, "--port", port, *self._options)
         self.edges[name].launch(*arguments, program=self.edge_program)
 
-    def kill_engine(self) -> None:
-        """The server's supervisor starts it again."""
-        with suppress(ProcessLookupError, StopIteration):  # it is dead already
-            ports = next((self._folder / "engine").glob("*.ports"))  # NATS puts its process into the name
-            os.kill(int(ports.stem.rpartition("_")[2]), signal.SIGKILL)
+    async def kill_engine(self) -> None:
+        """Returns when the server has ended with it."""
+        with suppress(ProcessLookupError):  # it is dead already
+            os.kill(self.server.ready["pids"]["engine"], signal.SIGKILL)
+        await asyncio.to_thread(self.server.wait, time.monotonic() + STOP_DEADLINE)
 
     def stop(self) -> None:
         """Everything, in order: edges first."""

@@ -25,7 +25,6 @@ from outvote.network.admin_http import Handler, InPieces, Pages, answer, handler
 from outvote.network.admin_openapi import openapi
 from outvote.network.admin_request import Refused, read_expectation, read_task
 from outvote.network.admin_views import (
-    BitBudget,
     Created,
     Discounted,
     Health,
@@ -33,9 +32,7 @@ from outvote.network.admin_views import (
     Switched,
     TaskDescription,
     TaskList,
-    bit_budget,
     description,
-    most_bits,
     status,
     summary,
 )
@@ -65,19 +62,16 @@ class Admin:
         self,
         server: OperatedServer,
         *,
-        bit_budget: int | None = None,
-        engine_restarts: Callable[[], int] | None = None,
         tokens: TokenBook | None = None,
     ) -> None:
         self.server = server
-        self.bit_budget = bit_budget
         self.tokens = tokens
         self.refusals = Refusals()
         self.traffic = Traffic()
-        self.registry = server_metrics.registry_of(server, self.bits, engine_restarts)
+        self.registry = server_metrics.registry_of(server)
         self.registry.register(server_metrics.DoorCollector(self.refusals, self.traffic))
         self._creating = asyncio.Lock()
-        """One creation at a time: each looks at the names and the bits that are taken."""
+        """One creation at a time: each looks at the names that are taken."""
         self._described: dict[str, tuple[int, TaskDescription]] = {}
         """By the id of a task: the last record of it that was read, and what was said then."""
 
@@ -149,7 +143,6 @@ class Admin:
         async with self._creating:
             try:
                 self.server.check_free(task)
-                self._check_budget(task)
                 return str(await self._stored(self.server.create(task)))
             except NameTaken as error:
                 raise Refused(409, "name-taken", str(error)) from None
@@ -209,7 +202,7 @@ class Admin:
 
     def tasks(self) -> TaskList:
         dated = self.server.dated
-        return TaskList(tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()), self.bits())
+        return TaskList(tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()))
 
     def describe_task(self, found: FoldedTask) -> TaskDescription:
         """Intervals take a while: they are computed again only when something has changed."""
@@ -220,9 +213,6 @@ class Admin:
             for gone in [each for each in self._described if each not in self.server.fold.tasks]:
                 del self._described[gone]
         return known[1]
-
-    def bits(self) -> BitBudget:
-        return bit_budget(self.server.fold, self.bit_budget)
 
     # ---- how it works
 
@@ -237,26 +227,6 @@ class Admin:
             there = sorted(found.task.name for found in tasks.values())
             raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {there or 'none'}")
         return named
-
-    def _check_budget(self, task: Task) -> None:
-        if self.bit_budget is None:
-            return
-        kind = "bit-budget"
-        if task.protocol == "tally":
-            raise Refused(
-                409,
-                kind,
-                f"the bits of 'tally' have no bound before it ends, and this server has a budget of "
-                f"{self.bit_budget:,} bits: use 'dme' or 'edme', or a server without --bit-budget",
-            )
-        taken, wanted = self.bits().may_still_send, most_bits(task)
-        if taken + wanted > self.bit_budget:
-            raise Refused(
-                409,
-                kind,
-                f"the task may send {wanted:,} bits and those that run {taken:,} more, together over the budget of "
-                f"{self.bit_budget:,}: stop a task, ask for fewer arms, players or instances, or raise --bit-budget",
-            )
 
     async def _stored(self, change: Awaitable[Any]) -> Any:
         """A change, once it was read back from the log."""
@@ -277,16 +247,13 @@ class Admin:
 def make_app(
     server: OperatedServer,
     *,
-    bit_budget: int | None = None,
     pages: Callable[[Admin], Pages] | None = None,
-    engine_restarts: Callable[[], int] | None = None,
     tokens: TokenBook | None = None,
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """The application; `bit_budget` is the most bits that all running tasks together may still send, `engine_restarts`
-    tells how often the server's own engine was started again. With `tokens` one is needed, with `hosts` the server must
-    be called one of them. `state.watch` is for `run_app`: it counts what clients do not finish."""
-    admin = Admin(server, bit_budget=bit_budget, engine_restarts=engine_restarts, tokens=tokens)
+    """The application. With `tokens` one is needed, with `hosts` the server must be called one of them. `state.watch`
+    is for `run_app`: it counts what clients do not finish."""
+    admin = Admin(server, tokens=tokens)
     shown = None if pages is None else pages(admin)
 
     app = Starlette(

@@ -57,7 +57,7 @@ def openapi() -> dict[str, Any]:
         },
         "paths": {
             "/v1/tasks": {
-                "get": _operation("All tasks, and the bits that they may still send.", _as_json("TaskList")),
+                "get": _operation("All tasks.", _as_json("TaskList")),
                 "post": _CREATE,
             },
             "/v1/tasks/{task}": {
@@ -154,7 +154,7 @@ def _refusals(*statuses: str, said: Mapping[str, str] = _NOTHING) -> dict[str, A
 _REFUSALS: Final = {
     "400": "The body is no JSON object.",
     "404": "There is no such task.",
-    "409": "The name is taken, the bit budget would be exceeded, or the tasks have changed meanwhile.",
+    "409": "The name is taken, or the tasks have changed meanwhile.",
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
     "422": "A task that cannot be.",
     "500": "The server failed.",

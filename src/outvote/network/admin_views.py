@@ -16,7 +16,7 @@ from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.network.expectation import Expectation
-from outvote.network.fold import Fold, FoldedTask
+from outvote.network.fold import FoldedTask
 from outvote.network.history import Moment, TaskHistory
 from outvote.network.records import DownSubject
 
@@ -97,19 +97,10 @@ class TaskSummary(msgspec.Struct, frozen=True):
     edge_count: int
 
 
-class BitBudget(msgspec.Struct, frozen=True):
-    """What all running tasks may still send, as one bound; those of Tally have none, and are named."""
-
-    may_still_send: int
-    without_bound: tuple[str, ...]
-    budget: int | None
-
-
 class TaskList(msgspec.Struct, frozen=True):
     """All tasks of the log."""
 
     tasks: tuple[TaskSummary, ...]
-    bits: BitBudget
 
 
 class EliminationView(msgspec.Struct, frozen=True):
@@ -347,17 +338,3 @@ def most_bits(task: Task) -> int:
     votes = task.players * (len(task.arms) - 1)
     up = votes * len(task.instances) * (longest + book.instance_bits)
     return max(bits_bound(task), up + votes * longest)
-
-
-def may_still_send(found: FoldedTask) -> int:
-    return max(most_bits(found.task) - found.ledger.total_bits, 0)
-
-
-def bit_budget(fold: Fold, budget: int | None) -> BitBudget:
-    """What all running tasks may still send."""
-    running = [found for found in fold.tasks.values() if found.running]
-    return BitBudget(
-        may_still_send=sum(may_still_send(found) for found in running if found.ledger.bound is not None),
-        without_bound=tuple(found.task.name for found in running if found.ledger.bound is None),
-        budget=budget,
-    )

@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple
 
 from outvote.core.errors import OutvoteError
 from outvote.network.store_digest import Digest, Row
+from outvote.processes import lock
 
 SCHEMA: Final[Mapping[str, str]] = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -339,18 +340,17 @@ class _Lock:
                 "make that folder, let the edge write to it, or choose another"
             ) from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = lock(self._file)
         except OSError as error:
+            self.release()
+            raise StoreUnusable(f"the store {store} cannot be locked: {error.strerror}; choose a local disk") from error
+        if not held:
             note = self.read()
             self.release()
-            if not isinstance(error, BlockingIOError):
-                raise StoreUnusable(
-                    f"the store {store} cannot be locked: {error.strerror}; choose a local disk"
-                ) from error
             holder = "another process" if note is None else f"process {note.pid}"
             raise StoreLocked(
                 f"the store {store} is in use by {holder}: stop that edge, or give this one a store of its own"
-            ) from None
+            )
 
     def read(self) -> _Note | None:
         try:

@@ -1,16 +1,13 @@
 """The embedded engine: one NATS server with JetStream as a child of this process, on a folder of its own.
 
-What it acknowledges is on the disk (`sync_interval: always`), and it never outlives the process that started it. All
-calls block for a short time; an asyncio program makes them through `asyncio.to_thread`.
+What it acknowledges is on the disk (`sync_interval: always`), and it never outlives the process that started it. It is
+not started again when it dies: who started it looks at `ending`, and ends too. All calls block for a short time.
 """
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
-import itertools
 import json
-import logging
 import os
 import re
 import shutil
@@ -19,11 +16,8 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +27,7 @@ from outvote.core.errors import OutvoteError
 from outvote.network import engine_conf
 from outvote.network.kits import EngineKit
 from outvote.network.tokens import write_private
+from outvote.processes import die_with, lock
 
 BINARY = "nats-server"
 OLDEST = (2, 12)
@@ -42,13 +37,8 @@ START_DEADLINE = 30.0
 """Seconds in which an engine must accept connections; a large store takes some to read."""
 STOP_DEADLINE = 10.0
 """Seconds to end in order after SIGTERM; then comes SIGKILL, which costs nothing that was acknowledged."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-"""Seconds before the engine is started again: doubled with each attempt."""
-STEADY = 60.0
-"""Seconds of life after which a death counts as the first."""
 LOG_LIMIT = 1024 * 1024
 """Bytes of log after which a start puts the log aside, as `engine.log.1`."""
-PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 _POLL = 0.01
 _LOCK_DEADLINE = 2.0  # after a kill of its owner, a folder is free when the owner's engine has ended too
@@ -56,8 +46,6 @@ _VERSION_DEADLINE = 10.0
 _TAIL = 10  # lines of log in an error
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _TAKEN = re.compile(r"listen tcp \S*:(\d+): bind: address already in use")
-
-_log = logging.getLogger(__name__)
 
 
 class EngineError(OutvoteError):
@@ -70,18 +58,6 @@ class Binary:
 
     path: Path
     version: str
-
-
-@dataclass(frozen=True)
-class Restart:
-    """What `Engine.supervise` reports: the engine died and was started again, or could not be."""
-
-    exit_code: int
-    """How the engine ended; −9 stands for signal 9."""
-    attempt: int
-    """1 for the first start after a death."""
-    error: EngineError | None
-    """Why the attempt failed; None if the engine runs again."""
 
 
 def find_binary() -> Binary:
@@ -141,11 +117,9 @@ class Engine:
         self._port = _checked_port("port", port)
         self._http_port = None if http_port is None else _checked_port("http_port", http_port)
         self._binary: Binary | None = None
-        self._child: _Child | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0  # where the log of this process begins
         self._lock: int | None = None  # the descriptor that holds the folder
-        self._supervisor: threading.Thread | None = None
-        self._stopping = threading.Event()
-        self._mutex = threading.RLock()
 
     def __enter__(self) -> Engine:
         self.start()
@@ -176,13 +150,18 @@ class Engine:
     @property
     def pid(self) -> int | None:
         """The engine's process; None if there is none."""
-        child = self._child
-        return child.process.pid if child is not None and not child.exited.is_set() else None
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property
     def alive(self) -> bool:
         """Whether the engine's process runs; `wait_ready` tells whether it answers."""
         return self.pid is not None
+
+    @property
+    def ending(self) -> str | None:
+        """How the engine ended by itself, like "signal SIGKILL"; None while it runs, and after `stop()`."""
+        exit_code = None if self._process is None else self._process.poll()
+        return None if exit_code is None else _ending(exit_code)
 
     @property
     def version(self) -> str:
@@ -191,129 +170,78 @@ class Engine:
 
     def start(self, deadline: float = START_DEADLINE) -> None:
         """Start the engine and wait until it accepts connections, at most `deadline` seconds."""
-        with self._mutex:
-            if self._lock is not None:
-                raise EngineError(f"the engine on {self.folder} was started before; stop() it first")
-            self._binary = find_binary()
-            self._lock = _hold(self.folder)
-            self._stopping = threading.Event()  # a new one: the old one stays set for who waited for it
+        self.launch()
         try:
-            self._launch()
             self.wait_ready(deadline)
         except BaseException:
             self.stop()
             raise
 
+    def launch(self) -> None:
+        """Start the engine and do not wait until it is ready.
+
+        Linux ends a child with the thread that started it: call this from one that lives as long as the engine shall.
+        """
+        if self._lock is not None:
+            raise EngineError(f"the engine on {self.folder} was started before; stop() it first")
+        self._binary = find_binary()
+        self._lock = _hold(self.folder)
+        try:
+            self._tidy()
+            write_private(self.configuration, self._configure().encode())
+            self._log_start = self.log.stat().st_size if self.log.exists() else 0
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [self._binary.path, "--config", self.configuration],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C is for the parent, who stops it in order
+                    pass_fds=(self._lock,),  # the folder stays held until this process has ended too
+                    preexec_fn=die_with(os.getpid()),
+                )
+        except (OSError, subprocess.SubprocessError) as error:
+            self.stop()
+            raise EngineError(f"cannot start {self._binary.path} on {self.folder}: {error}") from error
+
     def wait_ready(self, deadline: float = START_DEADLINE) -> None:
-        """Wait until the engine accepts connections, at most `deadline` seconds; also through a supervised restart."""
+        """Wait until the engine accepts connections, at most `deadline` seconds."""
+        process = self._running()
         until = time.monotonic() + deadline
-        while (child := self._child) is not None:
-            if self._is_ready(child):
-                return
-            if child.exited.wait(_POLL):
-                if self._supervisor is None:
-                    raise self._died(child)
-                time.sleep(_POLL)
+        while not self._is_ready(process):
+            if process.poll() is not None:
+                raise self._died(process)
             if time.monotonic() > until:
                 raise EngineError(
                     f"the engine did not accept connections within {deadline:g} s; allow it more time if its store is "
-                    f"large. {self._end_of_log(child)}"
+                    f"large. {self._end_of_log()}"
                 )
-        raise EngineError(f"the engine on {self.folder} is not running; start() it first")
+            time.sleep(_POLL)
 
     def stop(self, deadline: float = STOP_DEADLINE) -> None:
-        """End supervision and the engine, in order within `deadline` seconds, else by force. May be called again."""
-        self._stopping.set()
-        with self._mutex:
-            if self._child is not None:
-                self._child.end(deadline)
-        supervisor = self._supervisor
-        if supervisor is not None and supervisor is not threading.current_thread():
-            supervisor.join()
-        with self._mutex:
-            self._supervisor = None
-            self._child = None
-            if self._lock is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing is not enough if this process has forked
-                os.close(self._lock)
-                self._lock = None
+        """End the engine, in order within `deadline` seconds, else by force. May be called again."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(deadline)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        if self._lock is not None:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing is not enough if this process has forked
+            os.close(self._lock)
+            self._lock = None
 
     def reload(self) -> None:
         """Have the engine read its certificate anew; connections that are there stay. What it knows of accounts it was
         told otherwise, and keeps."""
-        with self._mutex:
-            child = self._child
-            if child is None or child.exited.is_set():
-                raise EngineError(f"the engine on {self.folder} is not running; start() it first")
-            child.process.send_signal(signal.SIGHUP)
+        self._running().send_signal(signal.SIGHUP)
 
-    def supervise(
-        self,
-        on_restart: Callable[[Restart], None] | None = None,
-        *,
-        first_pause: float = FIRST_PAUSE,
-        longest_pause: float = LONGEST_PAUSE,
-    ) -> None:
-        """From now until `stop()`, start the engine again whenever it dies; tell `on_restart`, from another thread."""
-        with self._mutex:
-            if self._child is None:
-                raise EngineError(f"the engine on {self.folder} is not running; start() it first")
-            if self._supervisor is not None:
-                raise EngineError(f"the engine on {self.folder} is supervised already; once is enough")
-            self._supervisor = threading.Thread(
-                target=self._supervise,
-                args=(self._child, self._stopping, on_restart, first_pause, longest_pause),
-                name="outvote-engine-supervisor",
-                daemon=True,
-            )
-            self._supervisor.start()
-
-    def _supervise(
-        self,
-        child: _Child,
-        stopping: threading.Event,
-        on_restart: Callable[[Restart], None] | None,
-        first_pause: float,
-        longest_pause: float,
-    ) -> None:
-        pause = first_pause
-        while True:
-            since = time.monotonic()
-            child.exited.wait()
-            if time.monotonic() - since > STEADY:
-                pause = first_pause
-            for attempt in itertools.count(1):
-                if stopping.wait(pause):
-                    return
-                pause = min(2 * pause, longest_pause)
-                exit_code = child.exit_code
-                failure = None
-                try:
-                    child = self._launch()
-                    while not self._is_ready(child):  # without a deadline: a store may take its time
-                        if child.exited.wait(_POLL):
-                            raise self._died(child)
-                except EngineError as error:
-                    failure = error
-                if stopping.is_set():
-                    return
-                _tell(on_restart, Restart(exit_code, attempt, failure))
-                if failure is None:
-                    break
-
-    def _launch(self) -> _Child:
-        """Start the process; the folder is held."""
-        with self._mutex:
-            if self._stopping.is_set() or self._binary is None or self._lock is None:
-                raise EngineError(f"the engine on {self.folder} is being stopped")
-            try:
-                self._tidy()
-                write_private(self.configuration, self._configure().encode())
-                command = [str(self._binary.path), "--config", str(self.configuration)]
-                self._child = _Child(command, self.log, self._lock)
-            except (OSError, subprocess.SubprocessError) as error:
-                raise EngineError(f"cannot start {self._binary.path} on {self.folder}: {error}") from error
-            return self._child
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise EngineError(f"the engine on {self.folder} is not running; start() it first")
+        return self._process
 
     def _tidy(self) -> None:
         for left_by_a_killed_engine in self.folder.glob("*.ports"):
@@ -339,22 +267,23 @@ class Engine:
         )
         return engine_conf.text(chosen, "Written by outvote at each start: changes are lost.")
 
-    def _is_ready(self, child: _Child) -> bool:
+    def _is_ready(self, process: subprocess.Popen[bytes]) -> bool:
         """Whether the engine has written which ports it listens on, and greets a client there."""
         try:
-            ports = json.loads(next(self.folder.glob(f"*_{child.process.pid}.ports")).read_bytes())
+            ports = json.loads(next(self.folder.glob(f"*_{process.pid}.ports")).read_bytes())
         except (StopIteration, OSError, ValueError):  # not there, or not yet whole
             return False
         self._port = urlsplit(ports["nats"][0]).port or 0
         if "monitoring" in ports:
             self._http_port = urlsplit(ports["monitoring"][0]).port
         host = _LOOPBACK.get(self.host, self.host)
-        return not child.exited.is_set() and _greets(host, self._port, secure=self.kit is not None)
+        return process.poll() is None and _greets(host, self._port, secure=self.kit is not None)
 
-    def _died(self, child: _Child) -> EngineError:
-        taken = _TAKEN.search(child.logged())
+    def _died(self, process: subprocess.Popen[bytes]) -> EngineError:
+        """Why it did not get ready."""
+        taken = _TAKEN.search(self._logged())
         if taken is None:
-            return EngineError(f"the engine ended with {_ending(child.exit_code)}. {self._end_of_log(child)}")
+            return EngineError(f"the engine ended with {_ending(process.returncode)}. {self._end_of_log()}")
         port = int(taken[1])
         if port == self._http_port:
             return EngineError(f"the engine's monitoring port {port} is taken by another program; choose another")
@@ -363,80 +292,15 @@ class Engine:
             f"server runs there that you want to use, give --nats nats://{_address(self.host, port)}"
         )
 
-    def _end_of_log(self, child: _Child) -> str:
-        lines = child.logged().splitlines()[-_TAIL:]
+    def _end_of_log(self) -> str:
+        lines = self._logged().splitlines()[-_TAIL:]
         return "\n".join([f"Its log, {self.log}, ends:", *lines]) if lines else f"Its log, {self.log}, is empty"
 
-
-class _Child:
-    """A process that ends with this one, and the thread that keeps it.
-
-    Linux ends it when the *thread* that started it ends: so that thread waits for it, whoever called.
-    """
-
-    def __init__(self, command: list[str], log: Path, lock: int) -> None:
-        self.exited = threading.Event()
-        self._log = log
-        self._log_start = log.stat().st_size if log.exists() else 0
-        started: Future[subprocess.Popen[bytes]] = Future()
-        self._keeper = threading.Thread(
-            target=self._keep, args=(command, lock, started), name="outvote-engine-keeper", daemon=True
-        )
-        self._keeper.start()
-        self.process = started.result()
-
-    def _keep(self, command: list[str], lock: int, started: Future[subprocess.Popen[bytes]]) -> None:
-        try:
-            with self._log.open("ab") as log:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C is for the parent, who stops it in order
-                    pass_fds=(lock,),  # the folder stays held until this process has ended too
-                    preexec_fn=die_with(os.getpid()),
-                )
-        except BaseException as error:
-            started.set_exception(error)
-            return
-        started.set_result(process)
-        process.wait()
-        self.exited.set()
-
-    @property
-    def exit_code(self) -> int:
-        """How it ended; only after `exited`."""
-        return int(self.process.returncode)
-
-    def logged(self) -> str:
-        """What it has logged since its start."""
-        with self._log.open("rb") as log:
+    def _logged(self) -> str:
+        """What the engine has logged since its start."""
+        with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
-
-    def end(self, deadline: float) -> None:
-        self.process.terminate()
-        if not self.exited.wait(deadline):
-            self.process.kill()
-            self.exited.wait()
-        self._keeper.join()
-
-
-def die_with(parent: int) -> Callable[[], None]:
-    """What a child calls before it executes its program, to be killed when the thread that started it ends.
-
-    It runs between fork and exec in a process with threads: what it needs is loaded before, and it does little.
-    """
-    prctl = ctypes.PyDLL(None).prctl  # PyDLL: without letting go of the interpreter's lock
-    kill_signal = int(signal.SIGKILL)
-
-    def tie() -> None:
-        prctl(PR_SET_PDEATHSIG, kill_signal)
-        if os.getppid() != parent:  # it died before the call
-            os.kill(os.getpid(), kill_signal)
-
-    return tie
 
 
 def _greets(host: str, port: int, *, secure: bool) -> bool:
@@ -464,43 +328,24 @@ def _hold(folder: Path) -> int:
     """Hold the folder for one engine; returns the descriptor that holds it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / "engine.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        held = os.open(folder / "engine.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise EngineError(
             f"cannot keep the engine's files in {folder}: {error.strerror}; give another folder"
         ) from error
-    until = time.monotonic() + _LOCK_DEADLINE
     try:
-        while not _flock(lock):
-            if time.monotonic() > until:
-                owner = os.pread(lock, 20, 0).decode(errors="replace").strip() or "unknown"
-                raise EngineError(
-                    f"{folder} is in use by another engine (of process {owner}), and a folder can have one only: stop "
-                    "that one, give another folder, or connect to that one with --nats"
-                )
-            time.sleep(_POLL)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        if not lock(held, seconds=_LOCK_DEADLINE):
+            owner = os.pread(held, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise EngineError(
+                f"{folder} is in use by another engine (of process {owner}), and a folder can have one only: stop that "
+                "one, give another folder, or connect to that one with --nats"
+            )
+        os.ftruncate(held, 0)
+        os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
     except BaseException:
-        os.close(lock)
+        os.close(held)
         raise
-    return lock
-
-
-def _flock(lock: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
-
-
-def _tell(on_restart: Callable[[Restart], None] | None, restart: Restart) -> None:
-    if on_restart is None:
-        return
-    try:
-        on_restart(restart)
-    except Exception:  # the engine matters more than who listens
-        _log.exception("the callback of Engine.supervise failed on %r", restart)
+    return held
 
 
 def _checked_port(name: str, port: object) -> int:

@@ -1,5 +1,5 @@
-"""The engine that a server starts itself, watched: how often it had to be started again, whether it stores, and whether
-its certificate was renewed."""
+"""The engine that a server starts itself, watched: whether it runs, whether it stores, and whether its certificate was
+renewed. A server whose engine does not run or store ends."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import asyncio
 import logging
 from typing import Final
 
-from outvote.network.engine import Engine, EngineError, Restart
+from outvote.network.engine import Engine, EngineError
 from outvote.network.logs import event
 from outvote.network.server import SyncServer
 
+LIFE_LOOK: Final = 0.1
+"""Seconds between two looks whether it runs."""
 STORE_PATIENCE: Final = 20.0
 """Seconds that our own engine may answer and yet store nothing."""
 CERTIFICATE_LOOK: Final = 5.0
@@ -19,19 +21,14 @@ CERTIFICATE_LOOK: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class Restarts:
-    """How often the engine had to be started again; the supervisor's thread counts, others look."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def note(self, restart: Restart) -> None:
-        told = {"exit_code": restart.exit_code, "attempt": restart.attempt}
-        if restart.error is None:
-            self.count += 1
-            event(_log, logging.WARNING, "engine_restarted", **told)
-        else:  # the rest of the error are lines of the engine's own log
-            event(_log, logging.ERROR, "engine_restart_failed", **told, error=str(restart.error).partition("\n")[0])
+async def while_it_runs(engine: Engine) -> None:
+    """Until our own engine has ended by itself. It is not started again here: whoever runs the server does that."""
+    while (ending := engine.ending) is None:
+        await asyncio.sleep(LIFE_LOOK)
+    raise EngineError(
+        f"the engine (nats-server) ended with {ending}, so the server ended too: start it again, unless systemd, "
+        f"compose or Kubernetes does. Nothing that was acknowledged is lost. {engine.log} may say why it ended"
+    )
 
 
 async def while_it_stores(server: SyncServer, engine: Engine) -> None:

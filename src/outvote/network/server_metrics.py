@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from outvote.network.admin_views import BitBudget, status
+from outvote.network.admin_views import status
 from outvote.network.fold import FoldedTask
 from outvote.network.http_watch import Traffic
 from outvote.network.metrics_page import Labels, counter, gauge, new_registry, one
@@ -47,13 +47,8 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
 class ServerCollector(Collector):
     """What the log says, how far it was read, and who is alive."""
 
-    def __init__(
-        self, server: OperatedServer, bits: Callable[[], BitBudget], engine_restarts: Callable[[], int] | None
-    ) -> None:
-        """`engine_restarts` tells how often the server's own engine was started again, if it has one."""
+    def __init__(self, server: OperatedServer) -> None:
         self._server = server
-        self._bits = bits
-        self._engine_restarts = engine_restarts
 
     def collect(self) -> Iterable[Metric]:
         yield from self._engine_and_log()
@@ -61,7 +56,7 @@ class ServerCollector(Collector):
         yield from self._tasks()
 
     def _engine_and_log(self) -> Iterable[Metric]:
-        server, bits = self._server, self._bits()
+        server = self._server
         read, end = server.fold.read, max(server.log_end, server.fold.read)
         connected = server.link.connected
         yield gauge("outvote_engine_connected", "Whether the engine is connected.", one(connected))
@@ -71,9 +66,6 @@ class ServerCollector(Collector):
             "When the server's credential expires, if it has one.",
             *([] if expires is None else [one(expires)]),
         )
-        if self._engine_restarts is not None:
-            restarts = self._engine_restarts()
-            yield counter("outvote_engine_restarts_total", "Times the engine was started again.", one(restarts))
         yield gauge(
             "outvote_log_writable", "Whether the engine takes new records.", one(connected and server.log_writable)
         )
@@ -81,11 +73,6 @@ class ServerCollector(Collector):
         yield gauge("outvote_log_last_record", "Place of the last record that is known to be there.", one(end))
         yield gauge("outvote_log_records_behind", "Records that are there and were not read.", one(end - read))
         yield counter("outvote_unknown_records_total", "Records that belong to no task.", one(server.fold.unknown))
-        may = one(bits.may_still_send / BITS)
-        yield gauge("outvote_may_still_send_bytes", "Most that running votes may cost.", may)
-        yield gauge("outvote_tasks_without_bound", "Running tasks of Tally.", one(len(bits.without_bound)))
-        if bits.budget is not None:
-            yield gauge("outvote_budget_bytes", "Most that running tasks may still send.", one(bits.budget / BITS))
         yield gauge("outvote_event_watchers", "Who is told of changes at /v1/events.", one(server.changes.watchers))
 
     def _fleet(self) -> Iterable[Metric]:
@@ -231,10 +218,8 @@ def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
     return found
 
 
-def registry_of(
-    server: OperatedServer, bits: Callable[[], BitBudget], engine_restarts: Callable[[], int] | None
-) -> CollectorRegistry:
-    return new_registry(ServerCollector(server, bits, engine_restarts))
+def registry_of(server: OperatedServer) -> CollectorRegistry:
+    return new_registry(ServerCollector(server))
 
 
 def _labels(found: FoldedTask) -> Labels:

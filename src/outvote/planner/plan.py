@@ -19,8 +19,6 @@ from outvote.theory import identification_bound, pulls_per_player
 
 BUDGET_SHOWN = 1.0
 """The privacy budget of the private plan where none is asked for."""
-FLOORS = (3, 7, 15, 31, 63, 127)
-"""Anonymity floors among which one is chosen for a bit budget."""
 TOO_LONG = 365.0
 """Days after which an experiment is called impossible, and something easier is proposed."""
 BEARABLE = 30.0
@@ -117,14 +115,13 @@ def make(question: Question, *, progress: Callable[[float], None] = lambda done:
         days = None if found is None or question.traffic is None else found.draws / question.traffic
         options.append(Option(task, found, days))
         progress(1)
-    options = _fit_floor(question, options)
     chosen, reason = _recommend(question, options)
     options = [replace(option, recommended=option is chosen) for option in options]
     return Plan(question, options, reason, list(_advice(question, options, chosen)))
 
 
 def count(question: Question) -> int:
-    """How many options will be estimated, at least."""
+    """How many options will be estimated."""
     return len(list(tasks(question)))
 
 
@@ -163,34 +160,6 @@ def _of_votes(question: Question, protocol: str, quorum: str) -> Task:
     return Task(**_base(question), epsilon=question.vote_epsilon, quorum=quorum, protocol=protocol, **voters)
 
 
-def _fit_floor(question: Question, options: list[Option]) -> list[Option]:
-    """With a bit budget, the smallest floor with which Tally may keep it: larger tallies say more for a bit."""
-    if question.bit_budget is None:
-        return options
-    fitted = []
-    for option in options:
-        floor = _floor_for(option, question.bit_budget)
-        if floor is not None:
-            task = Task(
-                arms=question.arms, players=question.players, delta=question.delta, protocol="tally", floor=floor,
-                epsilon=option.task.epsilon, privacy_budget=option.task.privacy_budget, tolerate=question.tolerate,
-            )  # fmt: skip
-            found = estimate.of_tally(question, task)
-            option = Option(task, found, None if question.traffic is None else found.draws / question.traffic)
-        fitted.append(option)
-    return fitted
-
-
-def _floor_for(option: Option, budget: int) -> int | None:
-    """The first larger floor at which so many events cost few enough bits; None if none is needed, or none helps."""
-    found, floor = option.estimate, option.task.floor
-    if found is None or floor is None or found.bits_up + found.bits_down <= budget:
-        return None
-    larger = [each for each in FLOORS if each > floor]
-    price: Callable[[int], float] = lambda each: found.draws * each.bit_length() / each + found.bits_down  # noqa: E731
-    return next((each for each in larger if price(each) <= budget), None)
-
-
 def _recommend(question: Question, options: list[Option]) -> tuple[Option | None, str]:
     """What we would take, and why."""
     proved = [
@@ -201,16 +170,9 @@ def _recommend(question: Question, options: list[Option]) -> tuple[Option | None
         and (question.privacy_budget is None or option.task.privacy_budget == question.privacy_budget)
         and (question.privacy_budget is not None or option.task.privacy_budget is None)
     ]
-    fitting = [option for option in proved if question.bit_budget is None or (option.bits or 0) <= question.bit_budget]
-    if not fitting:
-        if proved:
-            least = min(proved, key=lambda option: option.bits or 0)
-            return None, (
-                f"nothing keeps {question.bit_budget:,} bits: the least is {least.bits:,.0f} with {least.name}; raise "
-                "--bit-budget, or ask for fewer arms or a larger difference"
-            )
+    if not proved:
         return None, "nothing that is proved ever ends: make more sites active, or ask for fewer --active-players"
-    chosen = min(fitting, key=lambda option: option.estimate.draws if option.estimate else math.inf)
+    chosen = min(proved, key=lambda option: option.estimate.draws if option.estimate else math.inf)
     late = "" if (chosen.days or 0) <= TOO_LONG else ". Yet it takes too long: see below"
     return chosen, f"{chosen.name}: {_compared(chosen, options)}{late}"
 

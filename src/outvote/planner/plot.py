@@ -29,8 +29,6 @@ def draw(plan: Plan, path: str) -> None:
         loc="left",
         fontsize="medium",
     )
-    if question.bit_budget is not None:
-        axes.axvline(question.bit_budget, color="0.5", ls=":", label="bit budget")
     axes.legend(frameon=False, fontsize=8, loc="best")
     axes.grid(which="major", color="0.92")
     axes.set_axisbelow(True)

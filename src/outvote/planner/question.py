@@ -35,7 +35,6 @@ class Question:
     """Events a day in the whole fleet."""
     floor: int | None
     privacy_budget: float | None
-    bit_budget: int | None
     seed: int
     note: str | None
     """What was made of the activity that was given."""
@@ -65,7 +64,6 @@ class Question:
             "traffic": self.traffic,
             "floor": self.floor,
             "privacy_budget": self.privacy_budget,
-            "bit_budget": self.bit_budget,
             "seed": self.seed,
             "tolerate": self.tolerate,
         }
@@ -85,7 +83,6 @@ def ask(
     traffic: float | Sequence[float] | None = None,
     floor: float | None = None,
     privacy_budget: float | None = None,
-    bit_budget: float | None = None,
     seed: float = 0,
     tolerate: float = 0,
 ) -> Question:
@@ -124,7 +121,6 @@ def ask(
         traffic=total,
         floor=None if floor is None else _whole("floor", floor, 2, 127),
         privacy_budget=privacy_budget,
-        bit_budget=None if bit_budget is None else _whole("bit_budget", bit_budget, 1, 2**53),
         seed=_whole("seed", seed, 0, 2**53),
         note=note,
         tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2),

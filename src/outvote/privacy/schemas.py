@@ -310,8 +310,6 @@ LOG_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "says": ("text", "its own words, up to the first thing filled in"),
     "text": ("text", "last words of a command: why it ended"),
     "nats": ("text", "version of the engine"),
-    "exit_code": ("number", "how the engine ended"),
-    "attempt": ("count", "how often it was started again"),
 }
 LOG_EVENTS: Final = frozenset(
     (
@@ -339,8 +337,6 @@ LOG_EVENTS: Final = frozenset(
         "log_read",
         "log_not_replicated",
         "engine_certificate_renewed",
-        "engine_restarted",
-        "engine_restart_failed",
         "task_created",
         "task_stopped",
         "task_deleted",

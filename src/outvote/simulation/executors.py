@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 
 from outvote.core.errors import InvalidTask
+from outvote.processes import die_with
 
-PR_SET_PDEATHSIG = 1  # of Linux's prctl
 DASK_PATIENCE = 5.0
 """Seconds to wait for a scheduler before saying that nobody answers."""
 
@@ -64,18 +62,9 @@ def fork(workers: int, prepare: Callable[[], None] | None = None) -> Iterator[Ex
 
 def _start_worker(parent: int, prepare: Callable[[], None] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who stops its workers
-    _die_with_the_parent(parent)
+    die_with(parent)()
     if prepare is not None:
         prepare()
-
-
-def _die_with_the_parent(parent: int) -> None:
-    """Ask Linux to end this process with its parent, even if that was killed; elsewhere workers may outlive a kill."""
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the call
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @contextmanager
