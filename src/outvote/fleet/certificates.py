@@ -85,18 +85,6 @@ def expires(pem: bytes) -> int:
     return int(x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp())
 
 
-def covers(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The names and addresses that a certificate is for."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return ()
-    return (
-        *names.get_values_for_type(x509.DNSName),
-        *(str(each) for each in names.get_values_for_type(x509.IPAddress)),
-    )
-
-
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, *, now: float, days: float
 ) -> x509.CertificateBuilder:
