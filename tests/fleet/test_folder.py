@@ -111,30 +111,6 @@ def test_an_empty_folder_may_become_a_fleet(tmp_path: Path) -> None:
     assert (tmp_path / "empty").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_cannot_be_a_fleet_is_refused() -> None:
-    engine, server = Address("a.org", 4322), Address("b.org", 8600)
-    for engines, said in (
-        ([], "one engine or three, got 0"),
-        ([engine, Address("c.org", 1)], "one engine or three, got 2"),
-        ([engine] * 3, "addresses of their own"),
-        ([Address("a.org", port) for port in (65001, 65002, 65003)], "67003 is no port"),
-    ):
-        with pytest.raises(InvalidTask, match=said):
-            Plan(engines, server)
-    with pytest.raises(InvalidTask, match="a fleet's name must be"):
-        Plan([engine], server, name="a.b")
-    for days in (0, -1, float("nan"), float("inf"), 10**9):
-        with pytest.raises(InvalidTask, match="days must be"):
-            Plan([engine], server, days=days)
-    for disk in (0, -1, 1.5):
-        with pytest.raises(InvalidTask, match="whole number of bytes"):
-            Plan([engine], server, disk=disk)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTask, match="must be a folder like"):
-        Plan([engine], server, store="here")
-    with pytest.raises(InvalidTask, match="is no host"):
-        Plan([engine], server, also=["a b"])
-
-
 # ---- interruptions
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outvote.files import locked, make_private_folder, open_whole, write_private, write_whole
+from outvote.files import locked, open_whole, write_private, write_whole
 
 
 def test_a_file_has_its_new_content_when_all_of_it_is_written(tmp_path: Path) -> None:
@@ -41,20 +41,13 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["folder", "plot.png"]
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
-def test_what_is_private_is_for_its_owner_only_under_any_umask(tmp_path: Path, umask: int) -> None:
-    (tmp_path / "secret").write_text("old")
-    (tmp_path / "secret").chmod(0o644)
-    (tmp_path / "secret.part").write_text("left by a process that was killed")
-    before = os.umask(umask)
-    try:
-        write_private(tmp_path / "secret", b"new")
-        make_private_folder(tmp_path / "a" / "b")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "secret").read_bytes() == b"new"
-    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
-    assert {stat.S_IMODE((tmp_path / each).stat().st_mode) for each in ("a", "a/b")} == {0o700}
+def test_what_is_private_is_so_though_it_was_not(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("old")
+    path.with_name("secret.part").write_text("left by a process that was killed")
+    write_private(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_lock_has_one_holder(tmp_path: Path) -> None:

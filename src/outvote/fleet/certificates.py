@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography import x509
@@ -32,11 +32,8 @@ _LONGEST_NAME: Final = 64  # of a common name in X.509
 class Signed:
     """A certificate and its key, as PEM. The key is a secret."""
 
-    chain: bytes
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "Signed(…)"
+    chain: bytes = field(repr=False)
+    key: bytes = field(repr=False)
 
 
 def new_authority(name: str, *, now: float, days: float = AUTHORITY_DAYS) -> Signed:

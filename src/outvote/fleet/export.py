@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import tarfile
 import tempfile
 from pathlib import Path
@@ -95,7 +96,6 @@ def secret_manifest(files: dict[str, bytes], *, name: str, namespace: str) -> st
 
 def check_label(what: str, text: str) -> str:
     """What Kubernetes takes as a name."""
-    good = text.isascii() and text.replace("-", "").isalnum() and text == text.lower() and len(text) <= 63
-    if not good or text.startswith("-") or text.endswith("-"):
+    if not re.fullmatch("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
         raise InvalidTask(f"{what} has 1 to 63 small letters, digits and '-', not at its ends; got {text!r}")
     return text

@@ -45,7 +45,7 @@ PATIENCE: Final = 20.0
 OPERATOR_TOKEN: Final = "operator"
 LONGEST_DAYS = 36500
 SYSTEM_SECONDS = 3600
-"""How long a credential of the system account is good: it is made when it is needed, and never stored."""
+"""How long a credential of the system account is good."""
 FORGET_AFTER = 7 * DAY
 """Seconds after its end when the revocation of a credential is forgotten: clocks may differ."""
 
@@ -77,27 +77,6 @@ class Fleet:
     def look(self) -> FleetFile:
         with self.change() as draft:
             return draft.state
-
-    def system_credential(self) -> str:
-        """Lets the operator's machine talk to the engine itself, for an hour."""
-        with self.change() as draft:
-            account = draft.key("system", "account")
-        user, now = new_key("user"), self.clock()
-        claims = user_claims(
-            account, user.public, name=SYSTEM, may=system_permissions(), now=now, expires=now + SYSTEM_SECONDS
-        )
-        return creds(claims, user)
-
-    def claims(self) -> tuple[FleetFile, list[str]]:
-        """The fleet, and the newest claims of the accounts whose users can be revoked: first that of the edges."""
-        with self.change() as draft:
-            found = draft.all_claims()
-            return draft.state, [found[draft.state.account], found[draft.state.log]]
-
-    def was_told(self, claimed: int) -> None:
-        """Engines have these claims."""
-        with self.change() as draft:
-            draft.set(told=max(claimed, draft.state.told))
 
 
 class Draft:
@@ -214,6 +193,12 @@ class Draft:
             state.log: say(state.log, name="log", log=True, disk=state.disk, offers=SHARED),
             state.system: account_claims(operator, state.system, name="system", now=state.made),
         }
+
+    def system_credential(self) -> str:
+        """Lets the operator's machine talk to the engine itself, for an hour. It is never stored."""
+        user, expires = new_key("user"), self.now + SYSTEM_SECONDS
+        account, may = self.key("system", "account"), system_permissions()
+        return creds(user_claims(account, user.public, name=SYSTEM, may=may, now=self.now, expires=expires), user)
 
 
 def check_days(days: float) -> float:

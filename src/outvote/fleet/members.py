@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -29,10 +29,7 @@ class Added:
     name: str
     kit: str
     expires: int
-    token: str | None
-
-    def __repr__(self) -> str:
-        return f"Added({self.name!r})"
+    token: str | None = field(repr=False)
 
 
 def add_edges(
