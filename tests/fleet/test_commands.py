@@ -236,6 +236,7 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
         (["add", "paris"], "is there already"),
         (["add", "PARIS"], "is there already"),
         (["add", "a", "a"], "each edge is added once"),
+        (["add", "a", "A"], "each edge is added once"),
         (["add", "a", "--days", "x"], "must be a number"),
         (["add", "a", "--days", "-1"], "days must be"),
         (["add", "a", "b", "--https", "10.0.0.1"], "one by one"),

@@ -43,7 +43,7 @@ def add_edges(
     """Kits for new edges: all of them, or none if one cannot be."""
     for name in names:
         check_edge_name(name)
-    if len(set(names)) != len(names):
+    if len({name.lower() for name in names}) != len(names):
         raise InvalidTask(f"each edge is added once, got {', '.join(names)}")
     if https is not None and len(names) > 1:
         raise InvalidTask("--https is the host of one edge: add those that listen for others one by one")
