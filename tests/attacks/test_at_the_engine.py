@@ -18,11 +18,12 @@ from nats.js.errors import APIError
 
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Intruder, Secured
+from fleet.places import read_claims
 from network.bare_clients import let_go
 from network.processes import comes, until
 from outvote.core.messages import Elimination, Tally
 from outvote.core.task import Task
-from outvote.fleet.claims import creds, read_claims, user_claims
+from outvote.fleet.claims import creds, user_claims
 from outvote.fleet.keys import new_key, read_key
 from outvote.fleet.permissions import Permissions, edge_permissions
 from outvote.network.follower import ALREADY_THERE

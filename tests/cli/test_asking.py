@@ -18,7 +18,7 @@ from network.processes import Running, commands
 from outvote.cli.asking import KIT, Asked, asked
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask
-from outvote.network.tokens import write_private
+from outvote.files import write_private
 
 
 @pytest.fixture(scope="module")

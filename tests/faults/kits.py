@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -76,8 +75,8 @@ class Kits:
 
     def turn_to(self, server: Door) -> None:
         """The one that `outvote fleet` asks from now on."""
-        kit = self.folder / "operator/kit.json"
-        kit.write_text(json.dumps(json.loads(kit.read_text()) | {"server": f"https://localhost:{server.port}"}))
+        with FleetFolder(self.folder).change() as draft:
+            draft.set(server=f"localhost:{server.port}")
 
     def access(self) -> Access:
         """The auditor's, who may read the log."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
-import threading
 import time
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from outvote.core.errors import InvalidTask
 from outvote.fleet.addresses import Address, check_host, read_address
-from outvote.fleet.brought import read_authorities, read_brought
+from outvote.fleet.brought import Brought, handshake, read_authorities, read_brought
 from outvote.fleet.certificates import Signed, expires, new_authority, new_certificate
 
 NOW = time.time()
@@ -24,31 +25,17 @@ def authority() -> Signed:
     return new_authority("fleet", now=NOW)
 
 
-def handshake(served: Signed, ca: bytes, host: str, folder: Path) -> str:
+def answer(served: Signed, ca: bytes, host: str, folder: Path) -> str:
     """What a client says of a listener that shows the certificate."""
     (folder / "c.pem").write_bytes(served.chain)
     (folder / "c.key").write_bytes(served.key)
-    listening = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    listening.load_cert_chain(folder / "c.pem", folder / "c.key")
-    client = ssl.create_default_context(cadata=ca.decode())
-    here, there = socket.socketpair()
-
-    def serve() -> None:
-        try:
-            with listening.wrap_socket(there, server_side=True) as secured:
-                secured.recv(1)
-        except OSError:
-            pass
-
-    serving = threading.Thread(target=serve)
-    serving.start()
+    listener = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    listener.load_cert_chain(folder / "c.pem", folder / "c.key")
     try:
-        with here, client.wrap_socket(here, server_hostname=host):
-            return "good"
+        handshake(listener, ssl.create_default_context(cadata=ca.decode()), host)
     except ssl.SSLCertVerificationError as error:
         return error.verify_message
-    finally:
-        serving.join(10)
+    return "good"
 
 
 @pytest.mark.parametrize(
@@ -68,14 +55,14 @@ def test_a_certificate_is_for_its_names_and_this_machine(
     authority: Signed, tmp_path: Path, host: str, said: str
 ) -> None:
     served = new_certificate(authority, ["engine.example.org", "10.0.0.5", "fd00::5"], now=NOW)
-    assert handshake(served, authority.chain, host, tmp_path).startswith(said)
+    assert answer(served, authority.chain, host, tmp_path).startswith(said)
 
 
 def test_a_certificate_of_another_authority_or_whose_time_is_over_is_refused(authority: Signed, tmp_path: Path) -> None:
     other = new_certificate(new_authority("fleet", now=NOW), [], now=NOW)
-    assert handshake(other, authority.chain, "localhost", tmp_path) != "good"
+    assert answer(other, authority.chain, "localhost", tmp_path) != "good"
     old = new_certificate(authority, [], now=NOW - 3 * DAY, days=2)
-    assert "expired" in handshake(old, authority.chain, "localhost", tmp_path)
+    assert "expired" in answer(old, authority.chain, "localhost", tmp_path)
 
 
 def test_ends_are_as_asked_for_and_never_after_the_authority(authority: Signed) -> None:
@@ -86,71 +73,99 @@ def test_ends_are_as_asked_for_and_never_after_the_authority(authority: Signed) 
         new_certificate(authority, [], now=NOW + 4000 * DAY)
 
 
-class Files:
+def put(folder: Path, signed: Signed, name: str = "mine") -> Brought:
     """What a user brings, as files."""
-
-    def __init__(self, folder: Path, authority: Signed) -> None:
-        self.ca = authority.chain
-        self.folder = folder
-
-    def put(self, signed: Signed, name: str = "mine") -> tuple[Path, Path]:
-        chain, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        chain.write_bytes(signed.chain)
-        key.write_bytes(signed.key)
-        return chain, key
+    chain, key = folder / f"{name}.pem", folder / f"{name}.key"
+    chain.write_bytes(signed.chain)
+    key.write_bytes(signed.key)
+    return Brought(chain, key)
 
 
-@pytest.fixture
-def files(tmp_path: Path, authority: Signed) -> Files:
-    return Files(tmp_path, authority)
-
-
-def test_a_certificate_that_is_good_is_taken(files: Files, authority: Signed) -> None:
+def test_a_certificate_that_is_good_is_taken(tmp_path: Path, authority: Signed) -> None:
     signed = new_certificate(authority, ["*.example.org"], now=NOW, client=True)
-    chain, key = files.put(signed)
-    found = read_brought(chain, key, files.ca, hosts=["a.example.org", "localhost"], now=NOW, client=True)
+    found = read_brought(
+        put(tmp_path, signed), authority.chain, hosts=["a.example.org", "localhost", "127.0.0.1"], client=True
+    )
     assert (found.chain, found.key) == (signed.chain, signed.key)
     assert "PRIVATE" not in repr(found)
 
 
 @pytest.mark.parametrize(
-    ("hosts", "days", "client", "said"),
+    ("host", "days", "client", "said"),
     [
-        (["other.org"], 1, True, "needed is also other.org"),
-        (["a.b.example.org"], 1, True, r"needed is also a\.b\.example\.org"),
-        (["10.0.0.9"], 1, True, r"needed is also 10\.0\.0\.9"),
-        (["a.example.org"], -1, True, "has expired on"),
-        (["a.example.org"], 1, False, "for servers only"),
+        ("other.org", 1, True, "Hostname mismatch, certificate is not valid for 'other.org'"),
+        ("a.b.example.org", 1, True, r"not valid for 'a\.b\.example\.org'"),
+        ("10.0.0.9", 1, True, r"IP address mismatch, certificate is not valid for '10\.0\.0\.9'"),
+        ("a.example.org", -1, True, "certificate has expired"),
+        ("a.example.org", 1, False, "unsuitable certificate purpose.*clientAuth"),
     ],
 )
 def test_a_certificate_that_edges_would_refuse_is_refused_here(
-    files: Files, authority: Signed, hosts: list[str], days: int, client: bool, said: str
+    tmp_path: Path, authority: Signed, host: str, days: int, client: bool, said: str
 ) -> None:
     then = NOW if days > 0 else NOW - 3 * DAY
-    chain, key = files.put(new_certificate(authority, ["*.example.org"], now=then, days=abs(days), client=client))
-    with pytest.raises(InvalidTask, match=said):
-        read_brought(chain, key, files.ca, hosts=hosts, now=NOW, client=True)
+    brought = put(tmp_path, new_certificate(authority, ["*.example.org"], now=then, days=abs(days), client=client))
+    with pytest.raises(InvalidTask, match=f"the certificate '.*mine.pem' would be refused: .*{said}") as told:
+        read_brought(brought, authority.chain, hosts=["localhost", host], client=True)
+    assert f"must be for localhost, {host}" in str(told.value)
 
 
-def test_a_wrong_key_authority_or_file_is_refused(files: Files, authority: Signed) -> None:
-    chain, key = files.put(new_certificate(authority, [], now=NOW))
-    _, other_key = files.put(new_certificate(authority, [], now=NOW), "other")
-    with pytest.raises(InvalidTask, match="is not that of the first certificate"):
-        read_brought(chain, other_key, files.ca, hosts=[], now=NOW)
-    with pytest.raises(InvalidTask, match="is not among the authorities given"):
-        read_brought(chain, key, new_authority("x", now=NOW).chain, hosts=[], now=NOW)
-    with pytest.raises(InvalidTask, match="holds no private key"):
-        read_brought(chain, chain, files.ca, hosts=[], now=NOW)
+def between(root: Signed, *, now: float) -> Signed:
+    """An authority that another one has signed."""
+    signer, made = x509.load_pem_x509_certificate(root.chain), new_authority("between", now=now)
+    builder, old = x509.CertificateBuilder(), x509.load_pem_x509_certificate(made.chain)
+    builder = builder.subject_name(old.subject).issuer_name(signer.subject).public_key(old.public_key())
+    builder = builder.not_valid_before(old.not_valid_before_utc).not_valid_after(old.not_valid_after_utc)
+    for each in old.extensions:
+        builder = builder.add_extension(each.value, each.critical)
+    key = serialization.load_pem_private_key(root.key, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), False)
+    signed = builder.serial_number(x509.random_serial_number()).sign(key, hashes.SHA256())
+    return Signed(signed.public_bytes(serialization.Encoding.PEM), made.key)
+
+
+def test_authorities_in_between_are_in_the_file_of_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = x509.BasicConstraints(ca=True, path_length=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(x509, "BasicConstraints", lambda **_: longer)
+        root = new_authority("root", now=NOW)
+    middle = between(root, now=NOW)
+    leaf = new_certificate(middle, [], now=NOW)
+    whole = put(tmp_path, Signed(leaf.chain + middle.chain, leaf.key))
+    assert read_brought(whole, root.chain, hosts=["localhost"]).chain == leaf.chain + middle.chain
+    for chain, ca in ((leaf.chain, root.chain), (leaf.chain + middle.chain, middle.chain)):
+        with pytest.raises(InvalidTask, match=r"unable to get (local )?issuer certificate"):
+            read_brought(put(tmp_path, Signed(chain, leaf.key)), ca, hosts=["localhost"])
+
+
+def test_a_wrong_key_authority_or_file_is_refused(tmp_path: Path, authority: Signed) -> None:
+    def refused(brought: Brought, said: str, ca: bytes = authority.chain) -> None:
+        with pytest.raises(InvalidTask, match=said):
+            read_brought(brought, ca, hosts=["localhost"])
+
+    mine, other = (put(tmp_path, new_certificate(authority, [], now=NOW), name) for name in ("mine", "other"))
+    refused(Brought(mine.certificate, other.key), "is not that of the first certificate")
+    refused(mine, "unable to get local issuer certificate", new_authority("x", now=NOW).chain)
+    refused(mine, "unable to get local issuer certificate", mine.certificate.read_bytes())
+    refused(Brought(mine.certificate, mine.certificate), "holds no private key")
+    refused(Brought(mine.key, mine.key), "holds no certificate")
+    refused(Brought(tmp_path / "none.pem", mine.key), "cannot be read: No such file")
+    pair = serialization.load_pem_private_key(mine.key.read_bytes(), None)
+    sealed = serialization.BestAvailableEncryption(b"secret")
+    mine.key.write_bytes(pair.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, sealed))
+    refused(mine, "holds no private key in PEM without a password")
+
+
+def test_of_a_file_of_authorities_certificates_are_taken_and_nothing_else(tmp_path: Path, authority: Signed) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes(authority.key + b"mine:\n" + authority.chain)
+    assert read_authorities(path) == authority.chain
+    path.write_bytes(authority.key)
     with pytest.raises(InvalidTask, match="holds no certificate"):
-        read_brought(key, key, files.ca, hosts=[], now=NOW)
-    with pytest.raises(InvalidTask, match="cannot be read: No such file"):
-        read_brought(files.folder / "none.pem", key, files.ca, hosts=[], now=NOW)
-    with pytest.raises(InvalidTask, match="must hold certificates of authorities"):
-        read_authorities(chain, now=NOW)
-    with pytest.raises(InvalidTask, match="has expired on"):
-        read_authorities(files.put(authority)[0], now=NOW + 4000 * DAY)
-    with pytest.raises(InvalidTask, match="is good only from"):
-        read_authorities(files.put(authority)[0], now=NOW - DAY)
+        read_authorities(path)
 
 
 @pytest.mark.parametrize(

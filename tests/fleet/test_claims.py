@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fleet.places import read_claims
 from outvote.core.errors import InvalidTask
 from outvote.core.task import NAME
-from outvote.fleet.claims import account_claims, creds, operator_claims, read_claims, user_claims
+from outvote.fleet.claims import account_claims, creds, operator_claims, user_claims
 from outvote.fleet.keys import Key, new_key, read_key
 from outvote.fleet.permissions import (
     SHARED,

@@ -298,7 +298,8 @@ def test_old_versions_of_tls_are_refused(place: Place) -> None:
 def test_the_system_account_says_who_is_connected(place: Place, tmp_path: Path) -> None:
     members.add_edges(place.fleet, ["paris"])
     creds = tmp_path / "system.creds"
-    creds.write_text(place.fleet.system_credential())
+    with place.fleet.change() as draft:
+        creds.write_text(draft.system_credential())
     creds.chmod(0o600)
 
     async def run() -> None:

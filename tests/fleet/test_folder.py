@@ -1,13 +1,17 @@
-"""The folder of a fleet: what is in it, who can read it, and that a change happens as a whole or not at all."""
+"""The folder of a fleet: what is in it, who can read it, and that the next command completes what was interrupted."""
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,14 +19,15 @@ import pytest
 from fleet.conftest import new_fleet
 from network.processes import until
 from outvote.core.errors import InvalidTask
-from outvote.fleet import change, making, members
+from outvote.fleet import folder, kit_files, members
 from outvote.fleet.addresses import Address
+from outvote.fleet.brought import Brought
 from outvote.fleet.certificates import Signed, new_authority, new_certificate
-from outvote.fleet.change import DECIDED, STAGED, change_files, finish, held
 from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import Fleet
-from outvote.fleet.making import Brought, Plan, make_fleet
+from outvote.fleet.folder import UNFINISHED, Fleet, held
+from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.overview import overview
+from outvote.fleet.state import FleetFile
 from outvote.network.kits import read_edge_kit, read_engine_kit, read_operator_kit, read_server_kit
 from outvote.network.tokens import read_secret, read_tokens
 
@@ -76,7 +81,9 @@ def test_secrets_are_only_where_they_must_be(fleet: Fleet) -> None:
     members.add_edges(fleet, ["paris"], https="10.0.0.7")
     members.revoke_edge(fleet, "paris")
     found = {name for name, content in everything(fleet.folder).items() if SECRETS.search(content)}
-    assert found == {
+    issued = {name for name in found if name.startswith(kit_files.ISSUED)}
+    assert sorted(Path(name).suffix for name in issued) == [".creds"] * 2 + [".key"] * 3 + [".token"]
+    assert found - issued == {
         "keys/operator.seed", "keys/account.seed", "keys/log.seed", "keys/system.seed", "keys/ca.key",
         "engine/engine.key", "server/engine/engine.key", "server/https.key", "server/server.creds", "operator/token",
         "edges/paris/edge.creds", "edges/paris/https.key",
@@ -89,35 +96,19 @@ def test_a_folder_that_is_there_is_never_touched(tmp_path: Path) -> None:
     with pytest.raises(InvalidTask, match="is there already"):
         make_fleet(fleet.folder, HERE, now=time.time())
     assert everything(fleet.folder) == before
-    (tmp_path / "empty").mkdir()
+    (fleet.folder / "fleet.json").rename(tmp_path / "fleet.json")  # lost, but the keys are there
     with pytest.raises(InvalidTask, match="is there already"):
-        make_fleet(tmp_path / "empty", HERE, now=time.time())
+        make_fleet(fleet.folder, HERE, now=time.time())
+    with pytest.raises(InvalidTask, match="is there already"):
+        make_fleet(tmp_path / "fleet.json", HERE, now=time.time())
     with pytest.raises(InvalidTask, match="must be there"):
         make_fleet(tmp_path / "no" / "fleet", HERE, now=time.time())
 
 
-def test_what_cannot_be_a_fleet_is_refused() -> None:
-    engine, server = Address("a.org", 4322), Address("b.org", 8600)
-    for engines, said in (
-        ([], "one engine or three, got 0"),
-        ([engine, Address("c.org", 1)], "one engine or three, got 2"),
-        ([engine] * 3, "addresses of their own"),
-        ([Address("a.org", port) for port in (65001, 65002, 65003)], "67003 is no port"),
-    ):
-        with pytest.raises(InvalidTask, match=said):
-            Plan(engines, server)
-    with pytest.raises(InvalidTask, match="a fleet's name must be"):
-        Plan([engine], server, name="a.b")
-    for days in (0, -1, float("nan"), float("inf"), 10**9):
-        with pytest.raises(InvalidTask, match="days must be"):
-            Plan([engine], server, days=days)
-    for disk in (0, -1, 1.5):
-        with pytest.raises(InvalidTask, match="whole number of bytes"):
-            Plan([engine], server, disk=disk)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTask, match="must be a folder like"):
-        Plan([engine], server, store="here")
-    with pytest.raises(InvalidTask, match="is no host"):
-        Plan([engine], server, also=["a b"])
+def test_an_empty_folder_may_become_a_fleet(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir(mode=0o755)
+    make_fleet(tmp_path / "empty", HERE, now=time.time())
+    assert (tmp_path / "empty").stat().st_mode & 0o777 == 0o700
 
 
 # ---- interruptions
@@ -127,90 +118,104 @@ class Killed(BaseException):
     """As if the process had ended here."""
 
 
-def die_at(monkeypatch: pytest.MonkeyPatch, step: int) -> list[int]:
-    """Let the n-th write, rename or removal be the last thing that happens."""
-    count = [0]
+def die_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Let nothing more happen from the n-th change of a name on: a new folder, a rename, a removal."""
+    count = itertools.count(1)
 
     def counted(real: object) -> object:
         def call(*arguments: object, **options: object) -> object:
-            count[0] += 1
-            if count[0] == step:
+            if next(count) >= step:
                 raise Killed
             return real(*arguments, **options)  # type: ignore[operator]
 
         return call
 
-    for name in ("replace", "rename", "unlink"):
+    for name in ("mkdir", "replace", "touch", "unlink"):
         monkeypatch.setattr(Path, name, counted(getattr(Path, name)))
-    return count
 
 
-@pytest.mark.parametrize("step", range(1, 40))
-def test_a_change_that_is_interrupted_anywhere_has_happened_or_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+def check_is_whole(fleet: Fleet) -> FleetFile:
+    """All kits are those that follow from `fleet.json`, and no secret is there that it does not name."""
+    with fleet.change() as draft:
+        kits = kit_files.central_kits(draft)
+        for name in draft.state.edges:
+            kits |= kit_files.edge_kit(draft, name)
+        for name, content in kits.items():
+            path = fleet.folder / name
+            assert (path.read_bytes() if path.exists() else None) == content, name
+        assert {each.name for each in (fleet.folder / kit_files.ISSUED).iterdir()} == draft.state.issued_files
+    assert not (fleet.folder / UNFINISHED).exists()
+    for name in draft.state.edges:
+        assert read_edge_kit(fleet.folder / "edges" / name).name == name
+    return draft.state
+
+
+def add_lima(fleet: Fleet) -> None:
+    members.add_edges(fleet, ["lima"], https="10.0.0.8")
+
+
+def revoke_paris(fleet: Fleet) -> None:
+    members.revoke_edge(fleet, "paris")
+
+
+@pytest.mark.parametrize("command", [add_lima, revoke_paris, members.renew_certificates, members.renew_operator])
+def test_a_command_that_is_killed_at_any_step_has_done_nothing_or_is_completed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fleet: Fleet, command: Callable[[Fleet], object]
 ) -> None:
-    folder = tmp_path / "folder"
-    change.write_files(folder, {"a": b"old", "b/c": b"old", "b/d": b"old"})
-    before = {"a": b"old", "b/c": b"old", "b/d": b"old"}
-    after = {"a": b"new", "b/c": b"new", "e/f/g": b"new"}
-    with monkeypatch.context() as patched:
-        count = die_at(patched, step)
-        try:
-            with held(folder):
-                change_files(folder, {"a": b"new", "b/c": b"new", "b/d": None, "e/f/g": b"new"})
-            done = True
-        except Killed:
-            done = False
-    with held(folder):
-        found = everything(folder)
-    found.pop(change.LOCK)
-    assert found == after if done else found in (before, after)
-    assert not (folder / STAGED).exists()
-    assert not (folder / DECIDED).exists()
-    assert done == (count[0] < step)
+    members.add_edges(fleet, ["paris"], https="10.0.0.7")
+    before = fleet.look()
+    seen = []
+    for step in itertools.count(1):
+        killed = Fleet(shutil.copytree(fleet.folder, tmp_path / f"killed-{step}"))
+        with monkeypatch.context() as patched:
+            die_at(patched, step)
+            try:
+                command(killed)
+                done = True
+            except Killed:
+                done = False
+        seen.append(check_is_whole(killed) != before)
+        if done:
+            break
+    assert len(seen) > 8
+    assert seen == sorted(seen)  # nothing up to one step, all of it from there on
+    assert seen[-1]
+    assert not seen[0]
 
 
-def test_interruptions_are_tried_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The range above is long enough: a change has fewer steps."""
-    folder = tmp_path / "folder"
-    change.write_files(folder, {"b/d": b"old"})
-    count = die_at(monkeypatch, 1000)
-    with held(folder):
-        change_files(folder, {"a": b"new", "b/c": b"new", "b/d": None, "e/f/g": b"new"})
-    assert 10 < count[0] < 39
-
-
-@pytest.fixture(scope="module")
-def draft() -> object:
-    return making.new_draft(Path("/nowhere"), HERE, now=time.time())
-
-
-@pytest.mark.parametrize("step", [1, 2, 10, 20, 24, 25])
-def test_an_interrupted_start_leaves_nothing_half_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draft: object, step: int
+def test_an_init_that_is_killed_at_any_step_is_done_again_or_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(making, "new_draft", lambda *_, **__: draft)
+    for step in itertools.count(1):
+        folder = tmp_path / f"killed-{step}"
+        with monkeypatch.context() as patched:
+            die_at(patched, step)
+            try:
+                make_fleet(folder, HERE, now=time.time())
+                break
+            except Killed:
+                pass
+        if not (folder / "fleet.json").exists():
+            make_fleet(folder, HERE, now=time.time())
+        check_is_whole(Fleet(folder))
+    assert step > 30
+
+
+def test_a_disk_that_is_full_is_told_and_the_next_command_completes_what_was_begun(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     with monkeypatch.context() as patched:
-        die_at(patched, step)
-        with pytest.raises(Killed):
-            make_fleet(tmp_path / "fleet", HERE, now=time.time())
-    assert list(tmp_path.iterdir()) == []
-    make_fleet(tmp_path / "fleet", HERE, now=time.time())
-    assert Fleet(tmp_path / "fleet").look().name == "fleet"
-
-
-def test_a_start_that_was_killed_is_cleared_away_by_the_next(tmp_path: Path) -> None:
-    left = tmp_path / ".fleet.part" / "keys"
-    left.mkdir(parents=True)
-    (left / "operator.seed").write_text("half")
-    (left.parent / "fleet.json").write_text("half")
-    make_fleet(tmp_path / "fleet", HERE, now=time.time())
-    assert [each.name for each in tmp_path.iterdir()] == ["fleet"]
-    assert (tmp_path / "fleet" / "keys" / "operator.seed").read_text() != "half"
+        patched.setattr(Path, "replace", full)
+        with pytest.raises(FleetError, match="cannot be changed: No space left on device"):
+            members.add_edges(fleet, ["paris"])
+    assert not check_is_whole(fleet).edges
 
 
 def test_a_command_that_is_killed_leaves_the_fleet_as_it_was_or_was_to_become(fleet: Fleet) -> None:
-    """Commands that add edges, killed at any time: every edge that is listed has a whole kit, and no other has one."""
+    """Commands that add edges, really killed: every edge that is listed has a whole kit, and no other has one."""
     program = (
         "import sys, pathlib\nfrom outvote.fleet import members\nfrom outvote.fleet.folder import Fleet\n"
         "print(flush=True)\n"
@@ -226,10 +231,8 @@ def test_a_command_that_is_killed_leaves_the_fleet_as_it_was_or_was_to_become(fl
         process.kill()
         process.wait()
         process.stdout.close()
-        state = fleet.look()
+        state = check_is_whole(fleet)
         assert len(state.edges) >= turn + 1
-        for name in state.edges:
-            assert read_edge_kit(fleet.folder / "edges" / name).name == name
         assert {each.name for each in (fleet.folder / "edges").iterdir()} == set(state.edges)
 
 
@@ -240,7 +243,7 @@ def test_two_commands_at_once_take_turns(fleet: Fleet, monkeypatch: pytest.Monke
     for each in threads:
         each.join(30)
     assert len(fleet.look().edges) == 8
-    monkeypatch.setattr(change, "PATIENCE", 0.05)
+    monkeypatch.setattr(folder, "PATIENCE", 0.05)
     with held(fleet.folder), pytest.raises(FleetError, match="another command uses"):
         fleet.look()
 
@@ -261,7 +264,6 @@ def test_a_damaged_or_missing_folder_is_told(tmp_path: Path, fleet: Fleet) -> No
     (fleet.folder / "fleet.json").write_text("{}")
     with pytest.raises(InvalidTask, match="is damaged"):
         fleet.look()
-    finish(fleet.folder)
 
 
 # ---- members and time
@@ -329,6 +331,17 @@ def test_all_edges_are_renewed_but_revoked_ones(fleet: Fleet) -> None:
         members.renew_edges(fleet, ["b"])
 
 
+def test_a_revoked_edge_is_added_again_under_the_same_name_with_a_kit_that_is_new(fleet: Fleet) -> None:
+    members.add_edges(fleet, ["paris"], https="10.0.0.7")
+    members.revoke_edge(fleet, "paris")
+    with pytest.raises(InvalidTask, match="add 'paris' again"):
+        members.add_edges(fleet, ["Paris"])
+    members.add_edges(fleet, ["paris"])
+    kit = read_edge_kit(fleet.folder / "edges" / "paris")
+    assert (kit.certificate, kit.tokens) == (None, None)
+    assert not (fleet.folder / "edges/paris/https.key").exists()
+
+
 def test_an_operators_token_is_renewed_and_the_old_one_stays_or_goes(fleet: Fleet) -> None:
     where = fleet.folder / "server" / "tokens.json"
     first = (fleet.folder / "operator" / "token").read_text()
@@ -373,6 +386,6 @@ def test_a_fleet_with_certificates_of_its_own_has_no_authority(tmp_path: Path) -
 def test_a_certificate_that_does_not_cover_the_fleet_makes_none(tmp_path: Path) -> None:
     brought = bring(tmp_path, new_authority("mine", now=time.time()), "engine.example.org")
     plan = Plan([Address("engine.example.org", 4322)], Address("admin.example.org", 8600), brought=brought)
-    with pytest.raises(InvalidTask, match=r"needed is also admin\.example\.org"):
+    with pytest.raises(InvalidTask, match=r"not valid for 'admin\.example\.org'"):
         make_fleet(tmp_path / "fleet", plan, now=time.time())
     assert not (tmp_path / "fleet").exists()

@@ -15,6 +15,7 @@ import uvloop
 from network.bare_clients import let_go
 from network.processes import DEADLINE, comes
 from outvote.core.errors import InvalidTask
+from outvote.files import write_private
 from outvote.fleet.addresses import Address
 from outvote.fleet.claims import creds, user_claims
 from outvote.fleet.keys import new_key, read_key
@@ -27,7 +28,6 @@ from outvote.network.engine import Engine
 from outvote.network.kits import read_server_kit
 from outvote.network.link import Link
 from outvote.network.records import UpSubject
-from outvote.network.tokens import write_private
 from outvote.network.wire import WireBytes
 
 LOCAL = Address("127.0.0.1", 4322)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
 from outvote.cli.options import add_json, check_writable, number, tell
 from outvote.core.errors import InvalidTask
+from outvote.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,9 +83,7 @@ def run(args: argparse.Namespace) -> int:
         return 1  # SIGTERM
     [verdict] = verdicts
     if args.html:
-        part = Path(f"{args.html}.part")
-        part.write_text(page.in_html(verdict), encoding="utf-8")
-        part.replace(args.html)
+        write_whole(args.html, page.in_html(verdict))
     tell(args, verdict.to_json(), report.in_text(verdict))
     return 0 if verdict.passed else 1
 

@@ -30,7 +30,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_folder(parser, default=do.FOLDER)
-    parser.set_defaults(when_interrupted="the folder is as it was before, or as it was to become")
+    parser.set_defaults(when_interrupted="the folder is as it was before, or the next command completes the change")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(parser))
     _add_init(actions)
     _add_members(actions)

@@ -14,8 +14,8 @@ from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
+    from outvote.fleet.brought import Brought
     from outvote.fleet.folder import Fleet
-    from outvote.fleet.making import Brought
 
 FOLDER = "outvote-fleet"
 
@@ -37,7 +37,7 @@ def _fleet(args: argparse.Namespace) -> Fleet:
 
 
 def _brought(args: argparse.Namespace) -> Brought | None:
-    from outvote.fleet.making import Brought
+    from outvote.fleet.brought import Brought
 
     ca = getattr(args, "ca", None)
     if args.certificate is None and args.key is None and ca is None:
@@ -222,8 +222,8 @@ def token_list(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
+    from outvote.files import write_private
     from outvote.fleet.export import export_files, read_kit, secret_manifest
-    from outvote.network.tokens import write_private
 
     files = read_kit(_fleet(args), args.kit)
     if args.format == "kubernetes":

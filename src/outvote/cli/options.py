@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import InvalidTask
+from outvote.files import write_whole
 
 
 def number(text: str) -> float:
@@ -90,6 +91,4 @@ def write_json(record: dict[str, Any], where: str) -> None:
     if where == "-":
         sys.stdout.write(text)
         return
-    part = Path(f"{where}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(where)
+    write_whole(where, text)

@@ -1,67 +1,95 @@
-"""Certificates that the user brings: read, and refused with the reason where an edge would refuse them later."""
+"""Certificates that the user brings. They are tried before they are taken: by a TLS handshake in memory, with the
+verifier that edges use."""
 
 from __future__ import annotations
 
-import datetime
-import fnmatch
-import ipaddress
+import ssl
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from outvote.core.errors import InvalidTask
-from outvote.fleet.certificates import Signed, covers
-
-_PUBLIC = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+from outvote.fleet.certificates import Signed
 
 
-def read_brought(
-    certificate: Path, key: Path, ca: bytes, *, hosts: Sequence[str], now: float, client: bool = False
-) -> Signed:
-    """A certificate with those that sign it, and its key: for these hosts, good now, and signed by one of `ca`. With
-    `client` it must also be good to present to others, as engines of a cluster do."""
-    chain, secret = _bytes(certificate), _bytes(key)
-    found = _certificates(chain, certificate)
-    first = found[0]
+@dataclass(frozen=True)
+class Brought:
+    """Where the user's certificate is; for a new fleet with its authority's."""
+
+    certificate: Path
+    key: Path
+    ca: Path | None = None
+
+
+def read_brought(brought: Brought, ca: bytes, *, hosts: Sequence[str], client: bool = False) -> Signed:
+    """Read a certificate, those that sign it, and its key.
+
+    Clients that trust `ca` only must accept it under each of the hosts. With `client` it must also be good to present
+    to others, as engines of a cluster do.
+    """
+    chain, key = _bytes(brought.certificate), _bytes(brought.key)
+    _certificates(chain, brought.certificate)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=ca.decode())
+    caller = ssl.create_default_context(cadata=ca.decode())
+    # As strict as the strictest client: Python before 3.13 wants the whole chain, 3.13 wants it by the letter of
+    # RFC 5280, and browsers and engines read no host from a common name.
+    caller.verify_flags = (caller.verify_flags | ssl.VERIFY_X509_STRICT) & ~ssl.VERIFY_X509_PARTIAL_CHAIN
+    caller.hostname_checks_common_name = False
+    contexts = (server, caller) if client else (server,)
+    for context in contexts:
+        _load(context, brought)
     try:
-        pair = serialization.load_pem_private_key(secret, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise InvalidTask(f"{str(key)!r} holds no private key in PEM without a password") from None
-    if pair.public_key().public_bytes(*_PUBLIC) != first.public_key().public_bytes(*_PUBLIC):
-        raise InvalidTask(f"the key {str(key)!r} is not that of the first certificate in {str(certificate)!r}")
-    _check_good(found, certificate, now)
-    missing = [host for host in hosts if not _is_covered(host, covers(first))]
-    if missing:
+        for host in hosts:
+            handshake(server, caller, host)
+        if client:
+            server.verify_mode = ssl.CERT_REQUIRED
+            handshake(server, caller, hosts[0])
+    except ssl.SSLCertVerificationError as error:
+        purpose = ", and for TLS clients, too (extended key usage clientAuth)" if client else ""
         raise InvalidTask(
-            f"the certificate {str(certificate)!r} is for {', '.join(covers(first)) or 'no host'}, needed is also "
-            f"{', '.join(missing)}: edges would refuse it there"
-        )
-    if client and not _may_be_client(first):
-        raise InvalidTask(
-            f"the certificate {str(certificate)!r} is for servers only, and engines of a cluster present theirs to "
-            "each other: have it signed for TLS clients, too (extended key usage clientAuth)"
-        )
-    _check_signed(found, _certificates(ca, None), certificate)
-    return Signed(chain, secret)
+            f"the certificate {str(brought.certificate)!r} would be refused: {error.verify_message.rstrip('.')}. It "
+            f"must be for {', '.join(hosts)}{purpose}, be good now, and be signed by an authority in --ca; put "
+            "certificates in between behind it, into the same file"
+        ) from None
+    except ssl.SSLError as error:
+        raise InvalidTask(f"no TLS with the certificate {str(brought.certificate)!r}: {error}") from None
+    return Signed(chain, key)
 
 
-def read_authorities(path: Path, *, now: float) -> bytes:
-    """Certificates of authorities, as PEM."""
-    content = _bytes(path)
-    found = _certificates(content, path)
-    for each in found:
-        try:
-            is_authority = each.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-        except x509.ExtensionNotFound:
-            is_authority = False
-        if not is_authority:
-            raise InvalidTask(f"{str(path)!r} must hold certificates of authorities, {_called(each)} is none")
-    _check_good(found, path, now)
+def read_authorities(path: Path) -> bytes:
+    """The certificates in a file, as PEM, and nothing else that is in it."""
+    found = _certificates(_bytes(path), path)
     return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in found)
+
+
+def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
+    """Let a client call a server under this name, in memory; raises what either of them objects to."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    waiting = [
+        client.wrap_bio(to_client, to_server, server_hostname=host),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while waiting:
+        for side in tuple(waiting):
+            try:
+                side.do_handshake()
+                waiting.remove(side)
+            except ssl.SSLWantReadError:
+                pass
+
+
+def _load(context: ssl.SSLContext, brought: Brought) -> None:
+    try:
+        context.load_cert_chain(brought.certificate, brought.key, password="")  # not asked for at the terminal
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise InvalidTask(
+                f"the key {str(brought.key)!r} is not that of the first certificate in {str(brought.certificate)!r}"
+            ) from None
+        raise InvalidTask(f"{str(brought.key)!r} holds no private key in PEM without a password") from None
 
 
 def _bytes(path: Path) -> bytes:
@@ -71,68 +99,8 @@ def _bytes(path: Path) -> bytes:
         raise InvalidTask(f"the file {str(path)!r} cannot be read: {error.strerror}") from None
 
 
-def _certificates(content: bytes, path: Path | None) -> list[x509.Certificate]:
+def _certificates(content: bytes, path: Path) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(content)
     except ValueError:
-        raise InvalidTask(f"{'ca.pem' if path is None else repr(str(path))} holds no certificate in PEM") from None
-
-
-def _check_good(found: list[x509.Certificate], path: Path, now: float) -> None:
-    moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
-    for each in found:
-        if each.not_valid_after_utc <= moment:
-            raise InvalidTask(f"{_called(each)} in {str(path)!r} has expired on {each.not_valid_after_utc:%Y-%m-%d}")
-        if each.not_valid_before_utc > moment:
-            raise InvalidTask(
-                f"{_called(each)} in {str(path)!r} is good only from {each.not_valid_before_utc:%Y-%m-%d}"
-            )
-
-
-def _check_signed(found: list[x509.Certificate], authorities: list[x509.Certificate], path: Path) -> None:
-    """From the first on, each must be signed by the next, until one is signed by an authority."""
-    current, rest = found[0], found[1:]
-    while True:
-        if any(_signs(authority, current) for authority in authorities):
-            return
-        signer = next((each for each in rest if _signs(each, current)), None)
-        if signer is None:
-            raise InvalidTask(
-                f"{_called(current)} in {str(path)!r} is signed by {current.issuer.rfc4514_string()!r}, which is not "
-                "among the authorities given: give the right --ca, and put certificates in between into --certificate"
-            )
-        rest = [each for each in rest if each is not signer]
-        current = signer
-
-
-def _signs(signer: x509.Certificate, signed: x509.Certificate) -> bool:
-    try:
-        signed.verify_directly_issued_by(signer)
-    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
-        return False
-    return True
-
-
-def _is_covered(host: str, names: Sequence[str]) -> bool:
-    try:
-        return str(ipaddress.ip_address(host)) in names
-    except ValueError:
-        pass
-    for name in names:
-        if name.lower() == host.lower():
-            return True
-        if name.startswith("*.") and host.count(".") == name.count(".") and fnmatch.fnmatchcase(host, name.lower()):
-            return True
-    return False
-
-
-def _may_be_client(certificate: x509.Certificate) -> bool:
-    try:
-        purposes = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return True
-    return ExtendedKeyUsageOID.CLIENT_AUTH in purposes or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in purposes
-
-
-def _called(certificate: x509.Certificate) -> str:
-    return f"the certificate of {certificate.subject.rfc4514_string()!r}"
+        raise InvalidTask(f"{str(path)!r} holds no certificate in PEM") from None

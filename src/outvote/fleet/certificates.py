@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography import x509
@@ -32,11 +32,8 @@ _LONGEST_NAME: Final = 64  # of a common name in X.509
 class Signed:
     """A certificate and its key, as PEM. The key is a secret."""
 
-    chain: bytes
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "Signed(…)"
+    chain: bytes = field(repr=False)
+    key: bytes = field(repr=False)
 
 
 def new_authority(name: str, *, now: float, days: float = AUTHORITY_DAYS) -> Signed:
@@ -83,18 +80,6 @@ def new_certificate(
 def expires(pem: bytes) -> int:
     """When the first certificate of a chain ends: seconds since 1970."""
     return int(x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp())
-
-
-def covers(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The names and addresses that a certificate is for."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return ()
-    return (
-        *names.get_values_for_type(x509.DNSName),
-        *(str(each) for each in names.get_values_for_type(x509.IPAddress)),
-    )
 
 
 def _builder(

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import base64
 import io
-import shutil
+import re
 import tarfile
+import tempfile
 from pathlib import Path
-from typing import Final, Literal
 
 from outvote.core.errors import InvalidTask
-from outvote.fleet.change import held, make_folder, write_files
+from outvote.files import write_private
+from outvote.fleet import kit_files
 from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import Fleet
-from outvote.fleet.permissions import check_edge_name
-from outvote.fleet.state import FILE, read_state
-from outvote.network.tokens import write_private
-
-Format = Literal["files", "kubernetes"]
-FORMATS: Final[tuple[Format, ...]] = ("files", "kubernetes")
+from outvote.fleet.folder import Fleet, write_files
 
 
 def read_kit(fleet: Fleet, name: str) -> dict[str, bytes]:
     """The files of a kit, by their names in it: of `server`, `operator`, an engine or an edge."""
-    with held(fleet.folder):
-        state = read_state((fleet.folder / FILE).read_bytes())
+    with fleet.change() as draft:
+        state = draft.state
         if name in ("server", "operator", *state.engine_kits):
-            folder = fleet.folder / name
+            folder, files = name, kit_files.central_kits(draft)
         else:
             if name not in state.edges:
                 kits = ["server", "operator", *state.engine_kits, *sorted(state.edges)]
                 raise InvalidTask(f"there is no kit {name!r}: there are {', '.join(kits)}")
-            if state.edges[check_edge_name(name)].revoked is not None:
+            if state.edges[name].revoked is not None:
                 raise InvalidTask(f"the edge {name!r} is revoked: `outvote fleet add {name}` makes it a new kit")
-            folder = fleet.folder / "edges" / name
-        paths = sorted(each for each in folder.rglob("*") if each.is_file() and not each.name.endswith(".part"))
-        return {str(each.relative_to(folder)): each.read_bytes() for each in paths}
+            folder, files = f"edges/{name}", kit_files.edge_kit(draft, name)
+    return {
+        path.removeprefix(f"{folder}/"): content
+        for path, content in sorted(files.items())
+        if path.startswith(f"{folder}/") and content is not None
+    }
 
 
 def export_files(files: dict[str, bytes], target: Path, *, name: str, now: float) -> None:
@@ -48,15 +46,9 @@ def export_files(files: dict[str, bytes], target: Path, *, name: str, now: float
         if target.suffix == ".tar":
             write_private(target, _archive(files, name, now))
             return
-        part = target.with_name(f".{target.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        try:
-            make_folder(part)
-            write_files(part, files)
-            part.rename(target)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.absolute().parent) as beside:
+            write_files(Path(beside) / "kit", files)
+            (Path(beside) / "kit").rename(target)
     except OSError as error:
         raise FleetError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
 
@@ -104,7 +96,6 @@ def secret_manifest(files: dict[str, bytes], *, name: str, namespace: str) -> st
 
 def check_label(what: str, text: str) -> str:
     """What Kubernetes takes as a name."""
-    good = text.isascii() and text.replace("-", "").isalnum() and text == text.lower() and len(text) <= 63
-    if not good or text.startswith("-") or text.endswith("-"):
+    if not re.fullmatch("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", text):
         raise InvalidTask(f"{what} has 1 to 63 small letters, digits and '-', not at its ends; got {text!r}")
     return text

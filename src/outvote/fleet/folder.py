@@ -2,39 +2,50 @@
 
 | in the folder | what it is | who may have it |
 |---|---|---|
-| `fleet.json` | names, addresses, public keys, times | you |
-| `keys` | whoever has them is the fleet | you, and nobody else |
+| `fleet.json` | names, addresses, public keys, hashes, times | you |
+| `keys` | whoever has them is the fleet; in `issued` what the members hold | you, and nobody else |
+| `ca.pem` | who signs the fleet's certificates | everybody |
 | `engine`, or `engine-1` to `engine-3` | kits of engines | the machines of the engines |
 | `server` | kit of the servers, with that of their engine where there is one | the machines of the servers |
 | `operator` | kit of people and programs that manage tasks | they |
 | `edges/<name>` | kit of one edge | that site |
 
-Every change happens as a whole (`change`), and nothing here prints or logs a secret.
+A change is one rename, that of `fleet.json`. New secrets are on the disk before it, kits are derived from both after
+it. A command that finds the mark of an unfinished change writes all kits anew. Nothing here prints or logs a secret.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from outvote.core.errors import InvalidTask
+from outvote.files import locked, make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
 from outvote.fleet.certificates import Signed
-from outvote.fleet.change import DECIDED, change_files, held
 from outvote.fleet.claims import account_claims, creds, operator_claims, user_claims
+from outvote.fleet.errors import FleetError
 from outvote.fleet.keys import Key, Kind, new_key, read_key
 from outvote.fleet.permissions import SHARED, SYSTEM, Permissions, system_permissions
 from outvote.fleet.state import DAY, FILE, FleetFile, Issued, Revocation, read_state, write_state
+from outvote.network.tokens import Token, make_token
 
+LOCK: Final = "fleet.lock"
+UNFINISHED: Final = "fleet.unfinished"
+"""The mark: it is there while a change is made."""
+PATIENCE: Final = 20.0
+"""Seconds to wait for another command."""
+OPERATOR_TOKEN: Final = "operator"
 LONGEST_DAYS = 36500
 SYSTEM_SECONDS = 3600
-"""How long a credential of the system account is good: it is made when it is needed, and never stored."""
+"""How long a credential of the system account is good."""
 FORGET_AFTER = 7 * DAY
 """Seconds after its end when the revocation of a credential is forgotten: clocks may differ."""
 
@@ -45,96 +56,114 @@ class Fleet:
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.folder = folder
         self.clock = clock
-        if not (folder / FILE).is_file() and not (folder / DECIDED).is_dir():
+        if not (folder / FILE).is_file():
             raise InvalidTask(
                 f"{str(folder)!r} is no fleet folder: make one with `outvote fleet init`, or name yours with --folder"
             )
 
-    def look(self) -> FleetFile:
-        with held(self.folder):
-            return read_state((self.folder / FILE).read_bytes())
-
     @contextmanager
     def change(self) -> Iterator[Draft]:
-        """Everything that is put into the draft happens, or, after an error, nothing."""
+        """Be the only command that uses the folder. What the draft becomes is written at the end; after an error
+        nothing is. What another command has left unfinished is completed first."""
         with held(self.folder):
             state = read_state((self.folder / FILE).read_bytes())
             draft = Draft(self.folder, state, now=self.clock())
+            if (self.folder / UNFINISHED).exists():
+                draft.complete(state.edges)
             yield draft
-            if draft.state.claimed != state.claimed:
-                for kit in draft.state.all_engine_kits:
-                    draft.files |= kit_files.engine_claims(draft, kit)
-            if draft.state != state or draft.files:
-                change_files(self.folder, draft.files | {FILE: write_state(draft.state)})
+            if draft.state != state:
+                draft.write(state)
 
-    def system_credential(self) -> str:
-        """Lets the operator's machine talk to the engine itself, for an hour."""
-        with held(self.folder):
-            account = read_key(self.folder / "keys/system.seed", "account")
-        user, now = new_key("user"), self.clock()
-        claims = user_claims(
-            account, user.public, name=SYSTEM, may=system_permissions(), now=now, expires=now + SYSTEM_SECONDS
-        )
-        return creds(claims, user)
-
-    def claims(self) -> tuple[FleetFile, list[str]]:
-        """The fleet, and the newest claims of the accounts whose users can be revoked: first that of the edges."""
-        with held(self.folder):
-            state = read_state((self.folder / FILE).read_bytes())
-            found = Draft(self.folder, state, now=self.clock()).all_claims()
-            return state, [found[state.account], found[state.log]]
-
-    def was_told(self, claimed: int) -> None:
-        """Engines have these claims."""
+    def look(self) -> FleetFile:
         with self.change() as draft:
-            if draft.state.told < claimed:
-                draft.set(told=claimed)
+            return draft.state
 
 
 class Draft:
-    """The fleet as it is to become: files that change, by name, and the state."""
+    """The fleet as it is to become: the state, and new files that kits are derived from, by name."""
 
     def __init__(self, folder: Path, state: FleetFile, *, now: float) -> None:
         self.folder = folder
         self.state = state
         self.now = now
         self._claimed = state.claimed
-        self.files: dict[str, bytes | None] = {}
+        self.files: dict[str, bytes] = {}
 
     def set(self, **fields: object) -> None:
         self.state = msgspec.structs.replace(self.state, **fields)
 
     def read(self, name: str) -> bytes:
-        content = self.files.get(name)
-        if content is None:
-            try:
-                content = (self.folder / name).read_bytes()
-            except OSError as error:
-                raise InvalidTask(
-                    f"{str(self.folder / name)!r} cannot be read: {error.strerror}; restore it from your backup of the "
-                    "fleet folder"
-                ) from None
-        return content
+        if name in self.files:
+            return self.files[name]
+        try:
+            return (self.folder / name).read_bytes()
+        except OSError as error:
+            raise InvalidTask(
+                f"{str(self.folder / name)!r} cannot be read: {error.strerror}; restore it from your backup of the "
+                "fleet folder"
+            ) from None
 
     def key(self, name: str, kind: Kind) -> Key:
-        staged = self.files.get(f"keys/{name}.seed")
-        return Key(staged) if staged is not None else read_key(self.folder / f"keys/{name}.seed", kind)
+        new = self.files.get(f"keys/{name}.seed")
+        return Key(new) if new is not None else read_key(self.folder / f"keys/{name}.seed", kind)
 
     def authority(self) -> Signed:
         if self.state.brought:
             raise InvalidTask("this fleet's certificates are yours: give --certificate and --key")
         return Signed(self.read("ca.pem"), self.read("keys/ca.key"))
 
-    # ---- credentials
+    # ---- how it is written
+
+    def write(self, old: FleetFile | None) -> None:
+        """Make it the fleet. The folder is held."""
+        (self.folder / UNFINISHED).touch(0o600)
+        write_files(self.folder, self.files)
+        for parent in {self.folder, *((self.folder / name).parent for name in self.files)}:
+            sync_folder(parent)
+        write_private(self.folder / FILE, write_state(self.state))
+        sync_folder(self.folder)
+        # Folders of kits are not synced: a power cut that undoes a rename in them undoes the later removal of the mark.
+        edges = self.state.edges
+        self.complete(name for name in edges if old is None or edges[name] != old.edges.get(name))
+
+    def complete(self, edges: Iterable[str]) -> None:
+        """Derive the kits, of edges only these; remove secrets that the state does not name; remove the mark."""
+        write_files(self.folder, kit_files.central_kits(self))
+        for name in edges:
+            write_files(self.folder, kit_files.edge_kit(self, name))
+        issued = self.folder / kit_files.ISSUED
+        for name in {each.name for each in issued.iterdir()} - self.state.issued_files:
+            (issued / name).unlink()
+        (self.folder / UNFINISHED).unlink()
+
+    # ---- what members hold
 
     def issue(
         self, name: str, may: Permissions, *, days: float, account: Literal["account", "log"] = "account"
-    ) -> tuple[Issued, bytes]:
-        """A new credential, of the edges' account or the log's: what is kept of it, and the secret."""
+    ) -> Issued:
+        """Make a credential, of the edges' account or the log's."""
         user = new_key("user")
         issued, expires = int(self.now), int(self.now + check_days(days) * DAY)
         claims = user_claims(self.key(account, "account"), user.public, name=name, may=may, now=issued, expires=expires)
-        return Issued(user.public, issued, expires), creds(claims, user).encode("ascii")
+        self._keep(f"{user.public}.creds", creds(claims, user).encode("ascii"))
+        return Issued(user.public, issued, expires)
+
+    def issue_operator_token(self, *, days: float) -> Token:
+        """Make the token of the operator's kit."""
+        secret, token = make_token(OPERATOR_TOKEN, "admin", days=days, now=self.now)
+        self._keep(f"{token.sha256}.token", secret.encode("ascii") + b"\n")
+        self.set(operator_token=token.sha256)
+        return token
+
+    def keep_certificate(self, signed: Signed) -> str:
+        """Returns the name under which the state has it."""
+        name = hashlib.sha256(signed.chain).hexdigest()
+        self._keep(f"{name}.pem", signed.chain)
+        self._keep(f"{name}.key", signed.key)
+        return name
+
+    def _keep(self, name: str, content: bytes) -> None:
+        self.files[f"{kit_files.ISSUED}/{name}"] = content
 
     def revoke(self, credentials: Iterable[Issued]) -> None:
         """From now on these count no more; engines must be told."""
@@ -165,8 +194,45 @@ class Draft:
             state.system: account_claims(operator, state.system, name="system", now=state.made),
         }
 
+    def system_credential(self) -> str:
+        """Lets the operator's machine talk to the engine itself, for an hour. It is never stored."""
+        user, expires = new_key("user"), self.now + SYSTEM_SECONDS
+        account, may = self.key("system", "account"), system_permissions()
+        return creds(user_claims(account, user.public, name=SYSTEM, may=may, now=self.now, expires=expires), user)
+
 
 def check_days(days: float) -> float:
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= LONGEST_DAYS:
         raise InvalidTask(f"days must be a number above 0 and at most {LONGEST_DAYS}, got {days!r}")
     return days
+
+
+# ---- files
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Be the only command that uses the folder."""
+    try:
+        with locked(folder / LOCK, patience=PATIENCE):
+            yield
+    except BlockingIOError:
+        raise FleetError(f"another command uses the fleet folder {str(folder)!r}: wait for it, and try again") from None
+    except OSError as error:
+        raise FleetError(
+            f"the fleet folder {str(folder)!r} cannot be changed: {error.strerror}; what was begun the next command "
+            "completes"
+        ) from None
+
+
+def write_files(folder: Path, files: Mapping[str, bytes | None]) -> None:
+    """Write those that differ, each whole and for its owner only; None removes one."""
+    for name, content in files.items():
+        path = folder / name
+        if content == (path.read_bytes() if path.exists() else None):
+            continue
+        if content is None:
+            path.unlink()
+        else:
+            make_private_folder(path.parent)
+            write_private(path, content)

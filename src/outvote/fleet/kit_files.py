@@ -1,18 +1,17 @@
-"""The files of each kit, by name; `outvote.network.kits` reads them."""
+"""The files of each kit, by name, as they follow from `fleet.json` and the keys; `outvote.network.kits` reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from outvote.fleet.addresses import Address
-from outvote.fleet.certificates import Signed
+from outvote.fleet.state import Member
 from outvote.network import engine_conf
 from outvote.network.kits import Accounts, KitFile
-from outvote.network.tokens import Token, tokens_file
+from outvote.network.tokens import tokens_file
 
 if TYPE_CHECKING:
     from outvote.fleet.folder import Draft
@@ -20,30 +19,62 @@ if TYPE_CHECKING:
 CLUSTER_OFFSET: Final = 2000
 """From the port for clients to the one where engines meet, as with NATS's own: 4222 and 6222."""
 CLUSTER_SECRET: Final = "keys/cluster.secret"
+ISSUED: Final = "keys/issued"
+"""Where the secrets of members are that kits are made from."""
 
 
-def engine_kit(draft: Draft, kit: str, certificate: Signed) -> dict[str, bytes]:
-    """What an engine must know to let the fleet in: no key that could sign anybody in."""
-    return {
-        f"{kit}/kit.json": _kit(KitFile("engine")),
-        f"{kit}/ca.pem": draft.read("ca.pem"),
-        f"{kit}/engine.pem": certificate.chain,
-        f"{kit}/engine.key": certificate.key,
-        f"{kit}/operator.jwt": draft.operator_claims().encode() + b"\n",
-        **engine_claims(draft, kit),
+def central_kits(draft: Draft) -> dict[str, bytes | None]:
+    """Of engines, servers and operators."""
+    state = draft.state
+    engines = dict(zip(state.engine_kits, state.certificates, strict=True))
+    if "server/engine" in state.all_engine_kits:  # the same engine, started by the server
+        engines["server/engine"] = engines["engine"]
+    files = _member_kit(draft, "server", state.servers, KitFile("server", nats=state.nats))
+    for kit, certificate in engines.items():
+        files |= _engine_kit(draft, kit, certificate)
+    return files | {
+        "operator/kit.json": _json(KitFile("operator", server=f"https://{state.server_address}")),
+        "operator/ca.pem": draft.read("ca.pem"),
+        "operator/token": draft.read(f"{ISSUED}/{state.operator_token}.token"),
     }
 
 
-def engine_claims(draft: Draft, kit: str) -> dict[str, bytes]:
-    """Those files of an engine's kit that change when somebody is revoked."""
+def edge_kit(draft: Draft, name: str) -> dict[str, bytes | None]:
+    kit = KitFile("edge", edge=name, nats=draft.state.nats)
+    return _member_kit(draft, f"edges/{name}", draft.state.edges[name], kit)
+
+
+def _member_kit(draft: Draft, folder: str, member: Member, kit: KitFile) -> dict[str, bytes | None]:
+    """A credential; and a certificate and tokens if others may call. None is a file that must not be there."""
+    files: dict[str, bytes | None] = {
+        "kit.json": _json(kit),
+        "ca.pem": draft.read("ca.pem"),
+        f"{kit.kit}.creds": draft.read(f"{ISSUED}/{member.credential.key}.creds"),
+        "https.pem": None,
+        "https.key": None,
+        "tokens.json": None,
+    }
+    if member.certificate is not None:
+        files |= _certificate(draft, "https", member.certificate) | {"tokens.json": tokens_file(member.tokens)}
+    return {f"{folder}/{name}": content for name, content in files.items()}
+
+
+def _engine_kit(draft: Draft, kit: str, certificate: str) -> dict[str, bytes]:
+    """What an engine must know to let the fleet in: no key that could sign anybody in."""
     state = draft.state
-    files = {f"{kit}/accounts.json": _json(Accounts(state.system, draft.all_claims()))}
+    files = {
+        "kit.json": _json(KitFile("engine")),
+        "ca.pem": draft.read("ca.pem"),
+        **_certificate(draft, "engine", certificate),
+        "operator.jwt": draft.operator_claims().encode() + b"\n",
+        "accounts.json": _json(Accounts(state.system, draft.all_claims())),
+    }
     if kit in state.engine_kits:
-        files[f"{kit}/nats.conf"] = nats_conf(draft, kit).encode()
-    return files
+        files["nats.conf"] = _nats_conf(draft, kit).encode()
+    return {f"{kit}/{name}": content for name, content in files.items()}
 
 
-def nats_conf(draft: Draft, kit: str) -> str:
+def _nats_conf(draft: Draft, kit: str) -> str:
     """The configuration of an engine of your own. Names of files are relative to its kit, which it is started in."""
     state = draft.state
     number = state.engine_kits.index(kit)
@@ -80,39 +111,8 @@ def nats_conf(draft: Draft, kit: str) -> str:
     )
 
 
-def server_kit(draft: Draft, credential: bytes, certificate: Signed, tokens: Sequence[Token]) -> dict[str, bytes]:
-    return {
-        "server/kit.json": _kit(KitFile("server", nats=draft.state.nats)),
-        "server/ca.pem": draft.read("ca.pem"),
-        "server/server.creds": credential,
-        "server/tokens.json": tokens_file(tokens),
-        **https("server", certificate),
-    }
-
-
-def operator_kit(draft: Draft, secret: str) -> dict[str, bytes]:
-    return {
-        "operator/kit.json": _kit(KitFile("operator", server=f"https://{draft.state.server_address}")),
-        "operator/ca.pem": draft.read("ca.pem"),
-        "operator/token": secret.encode("ascii") + b"\n",
-    }
-
-
-def edge_kit(draft: Draft, name: str, credential: bytes) -> dict[str, bytes]:
-    return {
-        f"edges/{name}/kit.json": _kit(KitFile("edge", edge=name, nats=draft.state.nats)),
-        f"edges/{name}/ca.pem": draft.read("ca.pem"),
-        f"edges/{name}/edge.creds": credential,
-    }
-
-
-def https(kit: str, certificate: Signed) -> dict[str, bytes]:
-    """A kit whose owner is asked over HTTPS."""
-    return {f"{kit}/https.pem": certificate.chain, f"{kit}/https.key": certificate.key}
-
-
-def _kit(content: KitFile) -> bytes:
-    return _json(content)
+def _certificate(draft: Draft, file: str, name: str) -> dict[str, bytes]:
+    return {f"{file}.{kind}": draft.read(f"{ISSUED}/{name}.{kind}") for kind in ("pem", "key")}
 
 
 def _json(content: msgspec.Struct) -> bytes:

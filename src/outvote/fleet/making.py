@@ -1,39 +1,30 @@
-"""A new fleet: its keys, its authority and its first kits. The folder is there when all of it is, or not at all."""
+"""A new fleet: its keys, its authority and its first kits. It is there when its `fleet.json` is."""
 
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from outvote.core.errors import InvalidTask
+from outvote.files import make_private_folder, sync_folder
 from outvote.fleet import kit_files
 from outvote.fleet.addresses import Address, check_host
-from outvote.fleet.brought import read_authorities, read_brought
-from outvote.fleet.certificates import CERTIFICATE_DAYS, Signed, new_authority, new_certificate
-from outvote.fleet.change import held, make_folder, sync_folder, write_files
+from outvote.fleet.brought import Brought, read_authorities, read_brought
+from outvote.fleet.certificates import CERTIFICATE_DAYS, new_authority, new_certificate
 from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import Draft, check_days
+from outvote.fleet.folder import LOCK, UNFINISHED, Draft, check_days, held
 from outvote.fleet.keys import new_key
 from outvote.fleet.permissions import SERVER, server_permissions
-from outvote.fleet.state import FILE, VERSION, FleetFile, Issued, Member, write_state
+from outvote.fleet.state import FILE, VERSION, FleetFile, Issued, Member
 from outvote.network.records import check_name
-from outvote.network.tokens import make_token
 
-OPERATOR_TOKEN: Final = "operator"
 _NOBODY: Final = Member(Issued("", 0, 0))
-
-
-@dataclass(frozen=True)
-class Brought:
-    """Where the user's certificate is; for a new fleet with its authority's."""
-
-    certificate: Path
-    key: Path
-    ca: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -71,46 +62,43 @@ class Plan:
 
 
 def make_fleet(folder: Path, plan: Plan, *, now: float) -> FleetFile:
-    """Make all of it beside the folder, and rename it in the end."""
+    """Make a folder, where nothing is or where an attempt was interrupted before there was a fleet."""
     target = Path(folder).absolute()
-    if target.exists() or target.is_symlink():
+    if not _is_free(target):
         raise InvalidTask(
             f"{str(folder)!r} is there already, and may hold the keys of a fleet: name another with --folder, or move "
             "it away first"
         )
     if not target.parent.is_dir():
         raise InvalidTask(f"the folder {str(target.parent)!r} must be there, to make {target.name!r} in it")
-    draft = new_draft(target, plan, now=now)
-    part = target.with_name(f".{target.name}.part")
+    draft = _new_draft(target, plan, now=now)
     try:
-        make_folder(part)
-        with held(part):
-            if target.exists():
+        make_private_folder(target)
+        target.chmod(0o700)  # if it was there, and empty
+        with held(target):
+            if (target / FILE).exists():
                 raise InvalidTask(f"{str(folder)!r} was made by another command meanwhile")
-            try:
-                _empty(part)
-                write_files(part, {name: content for name, content in draft.files.items() if content is not None})
-                part.rename(target)
-            except BaseException:
-                shutil.rmtree(part, ignore_errors=True)
-                raise
+            draft.write(None)
         sync_folder(target.parent)
     except OSError as error:
         raise FleetError(f"{str(folder)!r} cannot be made: {error.strerror or error}") from None
     return draft.state
 
 
-def new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
-    """All files of a new fleet."""
-    operator, account, log, system = new_key("operator"), new_key("account"), new_key("account"), new_key("account")
+def _is_free(target: Path) -> bool:
+    if not target.is_dir():
+        return not target.exists() and not target.is_symlink()
+    names = {each.name for each in target.iterdir()}
+    return names <= {LOCK} or (UNFINISHED in names and FILE not in names)
+
+
+def _new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
+    keys = {"operator": new_key("operator")} | {name: new_key("account") for name in ("account", "log", "system")}
     state = FleetFile(
         version=VERSION,
         name=plan.name,
         made=int(now),
-        operator=operator.public,
-        account=account.public,
-        log=log.public,
-        system=system.public,
+        **{name: key.public for name, key in keys.items()},
         engines=[str(each) for each in plan.engines],
         server=str(plan.server),
         also=[check_host(each) for each in plan.also],
@@ -119,13 +107,14 @@ def new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
         store=plan.store,
         claimed=int(now),
         told=int(now),
+        certificates=[],
+        operator_token="",
         servers=_NOBODY,
         edges={},
         revoked={},
     )
     draft = Draft(folder, state, now=now)
-    for name, key in (("operator", operator), ("account", account), ("log", log), ("system", system)):
-        draft.files[f"keys/{name}.seed"] = key.seed
+    draft.files |= {f"keys/{name}.seed": key.seed for name, key in keys.items()}
     if len(plan.engines) > 1:
         draft.files[kit_files.CLUSTER_SECRET] = secrets.token_hex(24).encode() + b"\n"
     if plan.brought is None:
@@ -134,48 +123,24 @@ def new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
     else:
         if plan.brought.ca is None:
             raise InvalidTask("a certificate of your own needs that of its authority, too: give --ca")
-        draft.files["ca.pem"] = read_authorities(plan.brought.ca, now=now)
-    credential, secret = draft.issue(SERVER, server_permissions(), account="log", days=plan.days)
-    draft.set(servers=Member(credential))
-    token, kept = make_token(OPERATOR_TOKEN, "admin", days=plan.days, now=now)
-    engines, server = sign_all(draft, brought=plan.brought, days=plan.days)
-    for kit, certificate in engines.items():
-        draft.files |= kit_files.engine_kit(draft, kit, certificate)
-    draft.files |= kit_files.server_kit(draft, secret, server, [kept])
-    draft.files |= kit_files.operator_kit(draft, token)
-    draft.files[FILE] = write_state(draft.state)
+        draft.files["ca.pem"] = read_authorities(plan.brought.ca)
+    credential = draft.issue(SERVER, server_permissions(), account="log", days=plan.days)
+    draft.set(servers=Member(credential, tokens=[draft.issue_operator_token(days=plan.days)]))
+    sign_all(draft, brought=plan.brought, days=plan.days)
     return draft
 
 
-def sign_all(draft: Draft, *, brought: Brought | None, days: float) -> tuple[dict[str, Signed], Signed]:
-    """Certificates of engines, by kit, and of the server: of our authority, or the one that the user brings for all."""
+def sign_all(draft: Draft, *, brought: Brought | None, days: float) -> None:
+    """Give engines and servers certificates of our authority, or the one that the user brings for all."""
     state = draft.state
-    hosts = [each.host for each in state.engine_addresses]
+    engines, server = [each.host for each in state.engine_addresses], state.server_address.host
+    cluster = len(engines) > 1
     if brought is not None:
-        signed = read_brought(
-            brought.certificate,
-            brought.key,
-            draft.read("ca.pem"),
-            hosts=list(dict.fromkeys([*hosts, state.server_address.host, *state.also])),
-            now=draft.now,
-            client=len(hosts) > 1,
-        )
-        return dict.fromkeys(state.all_engine_kits, signed), signed
-    authority = draft.authority()
-    engines = {
-        kit: new_certificate(authority, [host, *state.also], now=draft.now, days=days, client=len(hosts) > 1)
-        for kit, host in zip(state.engine_kits, hosts, strict=True)
-    }
-    if "server/engine" in state.all_engine_kits:  # the same engine, started by the server
-        engines["server/engine"] = engines["engine"]
-    server = new_certificate(authority, [state.server_address.host, *state.also], now=draft.now, days=days)
-    return engines, server
-
-
-def _empty(folder: Path) -> None:
-    """What an interrupted attempt has left; the lock stays."""
-    for each in folder.iterdir():
-        if each.is_dir():
-            shutil.rmtree(each)
-        elif each.name != "fleet.lock":
-            each.unlink()
+        hosts = list(dict.fromkeys([*engines, server, *state.also]))
+        name = draft.keep_certificate(read_brought(brought, draft.read("ca.pem"), hosts=hosts, client=cluster))
+        names = [name] * len(engines)
+    else:
+        sign = partial(new_certificate, draft.authority(), now=draft.now, days=days)
+        names = [draft.keep_certificate(sign([host, *state.also], client=cluster)) for host in engines]
+        name = draft.keep_certificate(sign([server, *state.also]))
+    draft.set(certificates=names, servers=msgspec.structs.replace(state.servers, certificate=name))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from outvote.core.errors import InvalidTask
-from outvote.fleet import kit_files
 from outvote.fleet.addresses import check_host
-from outvote.fleet.brought import read_brought
-from outvote.fleet.certificates import CERTIFICATE_DAYS, Signed, new_certificate
-from outvote.fleet.folder import Draft, Fleet
-from outvote.fleet.making import OPERATOR_TOKEN, Brought, sign_all
+from outvote.fleet.brought import Brought, read_brought
+from outvote.fleet.certificates import CERTIFICATE_DAYS, new_certificate
+from outvote.fleet.folder import OPERATOR_TOKEN, Draft, Fleet
+from outvote.fleet.making import sign_all
 from outvote.fleet.permissions import SERVER, check_edge_name, edge_permissions, server_permissions
 from outvote.fleet.state import Issued, Member
-from outvote.network.tokens import Token, make_token, read_tokens, tokens_file
+from outvote.network.tokens import Token, make_token
 
 EDGE_DAYS: Final = 365
 APPLICATION: Final = "application"
@@ -30,10 +29,7 @@ class Added:
     name: str
     kit: str
     expires: int
-    token: str | None
-
-    def __repr__(self) -> str:
-        return f"Added({self.name!r})"
+    token: str | None = field(repr=False)
 
 
 def add_edges(
@@ -47,7 +43,7 @@ def add_edges(
     """Kits for new edges: all of them, or none if one cannot be."""
     for name in names:
         check_edge_name(name)
-    if len(set(names)) != len(names):
+    if len({name.lower() for name in names}) != len(names):
         raise InvalidTask(f"each edge is added once, got {', '.join(names)}")
     if https is not None and len(names) > 1:
         raise InvalidTask("--https is the host of one edge: add those that listen for others one by one")
@@ -55,61 +51,52 @@ def add_edges(
         raise InvalidTask("a certificate is for an edge that listens for others: give --https HOST, too")
     with fleet.change() as draft:
         for name in names:
-            there = _same_name(draft, name)
-            if there is not None and draft.state.edges[there].revoked is None:
-                raise InvalidTask(
-                    f"the edge {there!r} is there already: `outvote fleet renew {there}` gives it a new credential, "
-                    f"`outvote fleet revoke {there}` ends it"
-                )
+            _check_new(draft, name)
         return [_add(draft, name, days=days, https=https, brought=brought) for name in names]
 
 
-def _same_name(draft: Draft, name: str) -> str | None:
-    """Also one that differs by case only: folders of some systems do not tell them apart."""
-    return next((each for each in draft.state.edges if each.lower() == name.lower()), None)
+def _check_new(draft: Draft, name: str) -> None:
+    """Refuse also a name that differs by case only: folders of some systems do not tell them apart."""
+    there = next((each for each in draft.state.edges if each.lower() == name.lower()), None)
+    if there is None:
+        return
+    if draft.state.edges[there].revoked is None:
+        raise InvalidTask(
+            f"the edge {there!r} is there already: `outvote fleet renew {there}` gives it a new credential, "
+            f"`outvote fleet revoke {there}` ends it"
+        )
+    if there != name:
+        raise InvalidTask(f"the revoked edge {there!r} is called so but for case, got {name!r}: add {there!r} again")
 
 
 def _add(draft: Draft, name: str, *, days: float, https: str | None, brought: Brought | None) -> Added:
-    was = _same_name(draft, name)
-    edges = dict(draft.state.edges)
-    if was is not None:
-        del edges[was]
-        draft.files |= dict.fromkeys(_there(draft, f"edges/{was}"))
-    credential, secret = draft.issue(name, edge_permissions(name), days=days)
-    host = None if https is None else check_host(https)
-    edges[name] = Member(credential, https=host)
-    draft.set(edges=edges)
-    draft.files |= kit_files.edge_kit(draft, name, secret)
-    token = None
-    if host is not None:
-        token, kept = make_token(APPLICATION, "application", days=days, now=draft.now)
+    member = Member(draft.issue(name, edge_permissions(name), days=days))
+    secret = None
+    if https is not None:
+        host = check_host(https)
+        secret, token = make_token(APPLICATION, "application", days=days, now=draft.now)
         certificate = _edge_certificate(draft, host, days=CERTIFICATE_DAYS, brought=brought)
-        draft.files |= kit_files.https(f"edges/{name}", certificate)
-        draft.files[f"edges/{name}/tokens.json"] = tokens_file([kept])
-    return Added(name, f"edges/{name}", credential.expires, token)
+        member = msgspec.structs.replace(member, https=host, certificate=certificate, tokens=[token])
+    _set(draft, name, member)
+    return Added(name, f"edges/{name}", member.credential.expires, secret)
 
 
-def _there(draft: Draft, kit: str) -> list[str]:
-    folder = draft.folder / kit
-    return [f"{kit}/{each.name}" for each in folder.iterdir()] if folder.is_dir() else []
-
-
-def _edge_certificate(draft: Draft, host: str, *, days: float, brought: Brought | None) -> Signed:
+def _edge_certificate(draft: Draft, host: str, *, days: float, brought: Brought | None) -> str:
     if brought is not None:
-        return read_brought(
-            brought.certificate, brought.key, draft.read("ca.pem"), hosts=[host], now=draft.now, client=False
-        )
-    return new_certificate(draft.authority(), [host], now=draft.now, days=days)
+        signed = read_brought(brought, draft.read("ca.pem"), hosts=[host])
+    else:
+        signed = new_certificate(draft.authority(), [host], now=draft.now, days=days)
+    return draft.keep_certificate(signed)
 
 
 def revoke_edge(fleet: Fleet, name: str) -> bool:
     """Nothing that was ever issued to it counts any more, once engines are told; returns whether that is new."""
     with fleet.change() as draft:
-        member = _edge(draft, name)
+        member = _member(draft, name)
         if member.revoked is not None:
             return False
         draft.revoke(member.all_credentials())
-        _set_edge(draft, name, msgspec.structs.replace(member, revoked=int(draft.now), older=[]))
+        _set(draft, name, msgspec.structs.replace(member, revoked=int(draft.now), older=[]))
         return True
 
 
@@ -121,29 +108,27 @@ def renew_edges(
         if names is None:
             names = [name for name, member in draft.state.edges.items() if member.revoked is None]
         for name in dict.fromkeys(names):
-            member = _edge(draft, name)
-            if member.revoked is not None:
+            if _member(draft, name).revoked is not None:
                 raise InvalidTask(f"the edge {name!r} is revoked: `outvote fleet add {name}` lets it in again")
-            credential, secret = draft.issue(name, edge_permissions(name), days=days)
-            _set_edge(draft, name, _renewed(draft, member, credential, revoke_old=revoke_old))
-            draft.files[f"edges/{name}/edge.creds"] = secret
+            credential = draft.issue(name, edge_permissions(name), days=days)
+            _renew(draft, name, credential, revoke_old=revoke_old)
         return list(dict.fromkeys(names))
 
 
 def renew_server(fleet: Fleet, *, days: float = CERTIFICATE_DAYS, revoke_old: bool = False) -> None:
     """A new credential for the servers."""
     with fleet.change() as draft:
-        credential, secret = draft.issue(SERVER, server_permissions(), account="log", days=days)
-        draft.set(servers=_renewed(draft, draft.state.servers, credential, revoke_old=revoke_old))
-        draft.files["server/server.creds"] = secret
+        credential = draft.issue(SERVER, server_permissions(), account="log", days=days)
+        _renew(draft, None, credential, revoke_old=revoke_old)
 
 
-def _renewed(draft: Draft, member: Member, credential: Issued, *, revoke_old: bool) -> Member:
+def _renew(draft: Draft, name: str | None, credential: Issued, *, revoke_old: bool) -> None:
+    member = _member(draft, name)
     old = draft.still_good(member.all_credentials())
     if revoke_old:
         draft.revoke(old)
         old = []
-    return msgspec.structs.replace(member, credential=credential, older=old)
+    _set(draft, name, msgspec.structs.replace(member, credential=credential, older=old))
 
 
 def renew_certificates(fleet: Fleet, *, days: float = CERTIFICATE_DAYS, brought: Brought | None = None) -> list[str]:
@@ -153,16 +138,13 @@ def renew_certificates(fleet: Fleet, *, days: float = CERTIFICATE_DAYS, brought:
             raise InvalidTask("this fleet signs its certificates itself: leave out --certificate and --key")
         if brought is None:
             draft.authority()  # refuses where the user brings them
-        engines, server = sign_all(draft, brought=brought, days=days)
-        for kit, certificate in engines.items():
-            draft.files |= {f"{kit}/engine.pem": certificate.chain, f"{kit}/engine.key": certificate.key}
-        draft.files |= kit_files.https("server", server)
+        sign_all(draft, brought=brought, days=days)
         changed = [*draft.state.engine_kits, "server"]
         if not draft.state.brought:
             for name, member in draft.state.edges.items():
                 if member.https is not None and member.revoked is None:
                     certificate = _edge_certificate(draft, member.https, days=days, brought=None)
-                    draft.files |= kit_files.https(f"edges/{name}", certificate)
+                    _set(draft, name, msgspec.structs.replace(member, certificate=certificate))
                     changed.append(f"edges/{name}")
         return changed
 
@@ -170,14 +152,12 @@ def renew_certificates(fleet: Fleet, *, days: float = CERTIFICATE_DAYS, brought:
 def renew_operator(fleet: Fleet, *, days: float = CERTIFICATE_DAYS, revoke_old: bool = False) -> None:
     """A new token in the operator's kit; its hash goes to the servers."""
     with fleet.change() as draft:
-        secret, kept = make_token(OPERATOR_TOKEN, "admin", days=days, now=draft.now)
         others = [
             each
-            for each in read_tokens(draft.folder / "server/tokens.json")
+            for each in draft.state.servers.tokens
             if each.expires > draft.now and not (revoke_old and each.name == OPERATOR_TOKEN)
         ]
-        draft.files["server/tokens.json"] = tokens_file([*others, kept])
-        draft.files["operator/token"] = secret.encode("ascii") + b"\n"
+        _set_tokens(draft, None, [*others, draft.issue_operator_token(days=days)])
 
 
 # ---- tokens of the APIs
@@ -192,48 +172,57 @@ def add_token(fleet: Fleet, name: str, role: str, *, days: float, edge: str | No
             f"{role!r}"
         )
     with fleet.change() as draft:
-        where, found = _tokens(draft, edge)
-        if any(each.name == name for each in found):
+        tokens = _tokens(draft, edge)
+        if any(each.name == name for each in tokens):
             raise InvalidTask(f"there is a token {name!r} already: remove it first, or give this one another name")
-        secret, kept = make_token(name, role, days=days, now=draft.now)  # type: ignore[arg-type]  # checked above
-        draft.files[where] = tokens_file([*found, kept])
+        secret, token = make_token(name, role, days=days, now=draft.now)  # type: ignore[arg-type]  # checked above
+        _set_tokens(draft, edge, [*tokens, token])
         return secret
 
 
 def remove_token(fleet: Fleet, name: str, *, edge: str | None = None) -> int:
     """Returns how many had the name: a renewed one and those before it share it."""
     with fleet.change() as draft:
-        where, found = _tokens(draft, edge)
-        left = [each for each in found if each.name != name]
-        if len(left) == len(found):
+        tokens = _tokens(draft, edge)
+        left = [each for each in tokens if each.name != name]
+        if len(left) == len(tokens):
             raise InvalidTask(
-                f"unknown token: got {name!r}, there are {sorted({each.name for each in found}) or 'none'}"
+                f"unknown token: got {name!r}, there are {sorted({each.name for each in tokens}) or 'none'}"
             )
-        draft.files[where] = tokens_file(left)
-        return len(found) - len(left)
+        _set_tokens(draft, edge, left)
+        return len(tokens) - len(left)
 
 
 def list_tokens(fleet: Fleet, *, edge: str | None = None) -> list[Token]:
     with fleet.change() as draft:
-        return _tokens(draft, edge)[1]
+        return _tokens(draft, edge)
 
 
-def _tokens(draft: Draft, edge: str | None) -> tuple[str, list[Token]]:
-    if edge is None:
-        where = "server/tokens.json"
-    else:
-        if _edge(draft, edge).https is None:
-            raise InvalidTask(f"the API of {edge!r} listens on its own machine only, and asks for no token")
-        where = f"edges/{edge}/tokens.json"
-    return where, read_tokens(draft.folder / where)
+def _tokens(draft: Draft, edge: str | None) -> list[Token]:
+    member = _member(draft, edge)
+    if member.certificate is None:
+        raise InvalidTask(f"the API of {edge!r} listens on its own machine only, and asks for no token")
+    return member.tokens
 
 
-def _edge(draft: Draft, name: str) -> Member:
+def _set_tokens(draft: Draft, edge: str | None, tokens: list[Token]) -> None:
+    _set(draft, edge, msgspec.structs.replace(_member(draft, edge), tokens=tokens))
+
+
+# ---- members by name; None is the servers
+
+
+def _member(draft: Draft, name: str | None) -> Member:
+    if name is None:
+        return draft.state.servers
     member = draft.state.edges.get(check_edge_name(name))
     if member is None:
         raise InvalidTask(f"unknown edge: got {name!r}, there are {sorted(draft.state.edges) or 'none'}")
     return member
 
 
-def _set_edge(draft: Draft, name: str, member: Member) -> None:
-    draft.set(edges=draft.state.edges | {name: member})
+def _set(draft: Draft, name: str | None, member: Member) -> None:
+    if name is None:
+        draft.set(servers=member)
+    else:
+        draft.set(edges=draft.state.edges | {name: member})

@@ -7,7 +7,7 @@ from typing import Any
 from outvote.fleet.certificates import expires
 from outvote.fleet.folder import Draft, Fleet
 from outvote.fleet.state import Member, lasts, standing
-from outvote.network.tokens import Token, read_tokens
+from outvote.network.tokens import Token
 
 
 def overview(fleet: Fleet) -> dict[str, Any]:
@@ -50,14 +50,8 @@ def _member(name: str, member: Member, now: float) -> dict[str, Any]:
 
 
 def _all_tokens(draft: Draft) -> list[dict[str, Any]]:
-    folders = {"server": "server"} | {
-        name: f"edges/{name}" for name, each in draft.state.edges.items() if each.https is not None
-    }
-    return [
-        {"of": of} | token_record(token, draft.now)
-        for of, folder in folders.items()
-        for token in read_tokens(draft.folder / folder / "tokens.json")
-    ]
+    members = {"server": draft.state.servers} | draft.state.edges
+    return [{"of": of} | token_record(token, draft.now) for of, member in members.items() for token in member.tokens]
 
 
 def _certificates(draft: Draft) -> list[str]:

@@ -36,8 +36,9 @@ class Pushed:
 
 def push(fleet: Fleet, *, patience: float = PATIENCE) -> Pushed:
     """Returns when every engine of the fleet has confirmed; otherwise says which have."""
-    state, claims = fleet.claims()
-    credential = fleet.system_credential()
+    with fleet.change() as draft:
+        state, said, credential = draft.state, draft.all_claims(), draft.system_credential()
+    claims = [said[state.account], said[state.log]]  # of those accounts whose users can be revoked
     access = Access(UserString(credential), fleet.folder / "ca.pem")
     confirmed, refused = asyncio.run(_tell(state, claims, access, patience))
     if refused:
@@ -47,7 +48,8 @@ def push(fleet: Fleet, *, patience: float = PATIENCE) -> Pushed:
             f"{len(confirmed)} of {len(state.engines)} engines have confirmed ({', '.join(confirmed) or 'none'}): the "
             "others learn it from them when they are back; to be sure, run `outvote fleet push` again then"
         )
-    fleet.was_told(state.claimed)
+    with fleet.change() as draft:
+        draft.set(told=max(state.claimed, draft.state.told))
     return Pushed(tuple(confirmed))
 
 

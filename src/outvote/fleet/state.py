@@ -1,4 +1,7 @@
-"""`fleet.json`: what a fleet consists of. Names, addresses, public keys and times only: no secret is in it."""
+"""`fleet.json`: what a fleet consists of. Names, addresses, public keys, hashes and times only: no secret is in it.
+
+The secrets that it names are in the folder `keys`; everything else of a fleet's folder is derived from both.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import msgspec
 from outvote.core.errors import InvalidTask
 from outvote.fleet.addresses import Address, read_address
 from outvote.network.engine import DEFAULT_PORT
+from outvote.network.tokens import Token
 
 FILE: Final = "fleet.json"
 VERSION: Final = 1
@@ -19,7 +23,7 @@ DAY: Final = 86400
 
 
 class Issued(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A credential: whose key, and from when until when; seconds since 1970."""
+    """A credential: its public key, and from when until when; seconds since 1970."""
 
     key: str
     issued: int
@@ -34,7 +38,11 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """What was issued before and may still be good."""
     revoked: int | None = None
     https: str | None = None
-    """Where its API listens beyond its own machine."""
+    """Host at which an edge's API listens beyond its own machine."""
+    certificate: str | None = None
+    """Name of the certificate of its API."""
+    tokens: list[Token] = []
+    """What its API accepts."""
 
     def all_credentials(self) -> list[Issued]:
         return [self.credential, *self.older]
@@ -73,6 +81,10 @@ class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When the newest claims of both accounts were made."""
     told: int
     """Those that engines are known to have."""
+    certificates: list[str]
+    """Names of the engines' certificates, in the order of the engines."""
+    operator_token: str
+    """Hash of the token in the operator's kit."""
     servers: Member
     edges: dict[str, Member]
     revoked: dict[str, Revocation]
@@ -99,6 +111,17 @@ class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def all_engine_kits(self) -> list[str]:
         """With the one in the server's kit: a single engine can be started by the server."""
         return [*self.engine_kits, *(["server/engine"] if len(self.engines) == 1 else [])]
+
+    @property
+    def issued_files(self) -> set[str]:
+        """Files in `keys/issued` that kits are made from."""
+        members = [self.servers, *self.edges.values()]
+        names = {*self.certificates, *(each.certificate for each in members if each.certificate is not None)}
+        return {
+            *(f"{each.credential.key}.creds" for each in members),
+            *(f"{name}.{kind}" for name in names for kind in ("pem", "key")),
+            f"{self.operator_token}.token",
+        }
 
 
 def read_state(content: bytes) -> FleetFile:

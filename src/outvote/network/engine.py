@@ -24,9 +24,9 @@ from types import TracebackType
 from urllib.parse import urlsplit
 
 from outvote.core.errors import OutvoteError
+from outvote.files import write_private
 from outvote.network import engine_conf
 from outvote.network.kits import EngineKit
-from outvote.network.tokens import write_private
 from outvote.processes import die_with, lock
 
 BINARY = "nats-server"

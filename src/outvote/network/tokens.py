@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import os
 import secrets
 import stat
 import time
@@ -21,6 +20,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask
+from outvote.files import write_private
 from outvote.network.logs import event
 from outvote.network.records import check_name
 
@@ -91,18 +91,6 @@ def write_tokens(path: Path, tokens: Iterable[Token]) -> None:
 def tokens_file(tokens: Iterable[Token]) -> bytes:
     """What `read_tokens` reads."""
     return msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n"
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """A file that only its owner can read, from its first byte on; whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # whatever the umask takes away
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 def check_private(path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outvote.files import open_whole
 from outvote.simulation.palette import COLOURS
 
 LABELS = {
@@ -100,10 +101,8 @@ def draw(panel: Panel, folder: Path, formats: Sequence[str] = FORMATS) -> None:
         axes.set_title(panel.title, loc="left", fontsize="medium")
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
         for form in formats:
-            target = folder / f"{panel.name}.{form}"
-            part = target.with_suffix(".part")
-            figure.savefig(part, format=form, dpi=130, metadata={"Date": None} if form == "svg" else None)
-            part.replace(target)
+            with open_whole(folder / f"{panel.name}.{form}") as file:
+                figure.savefig(file, format=form, dpi=130, metadata={"Date": None} if form == "svg" else None)
 
 
 def _draw_points(axes: Any, curve: Curve) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 
 from outvote import __version__
+from outvote.files import write_whole
 from outvote.paper.panels import Panel
 from outvote.paper.study import FIGURES, Study
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim
@@ -110,9 +111,7 @@ def write(path: Path, study: Study, panels: Sequence[Panel], claims: Sequence[Cl
         tally=_beyond(panels, folder) if study.tally else "",
         claims=_claims(claims),
     )
-    part = path.with_suffix(".part")
-    part.write_text(page, encoding="utf-8")
-    part.replace(path)
+    write_whole(path, page)
 
 
 def _counts(claims: Sequence[Claim]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from outvote.files import open_whole
 from outvote.planner.plan import Option, Plan
 from outvote.simulation.palette import COLOURS
 
@@ -33,9 +34,8 @@ def draw(plan: Plan, path: str) -> None:
     axes.grid(which="major", color="0.92")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    part = f"{path}.part"
-    figure.savefig(part, format=Path(path).suffix[1:], dpi=150)
-    Path(part).replace(path)
+    with open_whole(path) as file:
+        figure.savefig(file, format=Path(path).suffix[1:], dpi=150)
 
 
 def _point(axes: object, option: Option) -> None:

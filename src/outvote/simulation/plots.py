@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from outvote.core.errors import InvalidTask, one_of
+from outvote.files import open_whole
 from outvote.simulation.palette import COLOURS
 from outvote.simulation.results import Result
 
@@ -48,9 +49,8 @@ def draw_regret(result: Result, path: str) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", frameon=False)
-    part = f"{path}.part"
-    figure.savefig(part, format=Path(path).suffix[1:], dpi=150)
-    Path(part).replace(path)
+    with open_whole(path) as file:
+        figure.savefig(file, format=Path(path).suffix[1:], dpi=150)
 
 
 def _mark_eliminations(axes: object, result: Result) -> None:

@@ -16,6 +16,7 @@ from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
 from typing import Any
 
+from outvote.files import write_whole
 from outvote.simulation import engines
 from outvote.simulation.results import Result, summarise
 from outvote.simulation.settings import Settings
@@ -129,10 +130,7 @@ def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
     """Write a finished setting; the file appears whole or not at all."""
     if store is None or result is None:
         return
-    path = store / f"{cell_name(cell)}.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(result.to_json(per_trial=True)), encoding="utf-8")
-    part.replace(path)
+    write_whole(store / f"{cell_name(cell)}.json", json.dumps(result.to_json(per_trial=True)))
 
 
 def _load_kernels(cells: Sequence[Settings]) -> None:
