@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from outvote.core.errors import InvalidTask
+from outvote.files import write_private
 from outvote.network import tokens
 from outvote.network.tokens import (
     PREFIX,
@@ -20,7 +21,6 @@ from outvote.network.tokens import (
     make_token,
     read_secret,
     read_tokens,
-    write_private,
     write_tokens,
 )
 
