@@ -15,6 +15,7 @@ import pytest
 import uvloop
 
 from network.certificates import Authority, replace
+from network.logged import lines
 from network.operating import served
 from network.processes import DEADLINE, comes
 from outvote.core.errors import InvalidTask
@@ -171,7 +172,7 @@ def test_a_certificate_that_is_half_written_or_damaged_changes_nothing_and_is_to
     watch = Renewal(context, found)
 
     def said() -> list[str]:
-        words = [record.getMessage() for record in caplog.records]
+        words = lines(caplog)
         caplog.clear()
         return words
 

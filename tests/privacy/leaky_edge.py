@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import sys
 from typing import Any
 
@@ -13,9 +12,9 @@ from outvote.network import edge_api
 from outvote.network.edge import Edge
 from outvote.network.edge_store import EdgeStore
 from outvote.network.link import Link
-from outvote.network.logs import event
+from outvote.network.logs import get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _users: list[str] = []
 """Whoever came last."""
 
@@ -34,7 +33,7 @@ def remember_users(then: Any = None) -> None:
 
 
 def leak_into_log() -> None:
-    remember_users(lambda user: event(_log, logging.INFO, "started", edge=user))
+    remember_users(lambda user: _log.info("started", edge=user))
 
 
 def leak_into_store() -> None:

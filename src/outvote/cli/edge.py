@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import os
 import time
 from pathlib import Path
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from outvote.network.edge_store import EdgeStore
     from outvote.network.kits import EdgeKit
 
-_log = logging.getLogger(__name__)
 
 EXAMPLE = """\
 examples:
@@ -109,9 +107,10 @@ def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) 
 async def work(args: argparse.Namespace, name: str, urls: str, secured: Security, store: EdgeStore) -> None:
     from outvote.network import edge_api
     from outvote.network.edge import Edge
-    from outvote.network.logs import event
+    from outvote.network.logs import get_logger
     from outvote.network.together import first_of
 
+    log = get_logger(__name__)
     edge = Edge(name, store, clock=time.monotonic)
     bound = asyncio.Event()
 
@@ -131,7 +130,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
             f"state:        {store.path}, {len(edge.tasks)} tasks known; Ctrl-C stops",
         ]
         serving.tell_ready(args, record, "\n".join(lines))
-        event(_log, logging.INFO, "started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
+        log.info("started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
 
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
@@ -153,4 +152,4 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     finally:
         await edge.stop()
         if bound.is_set():
-            event(_log, logging.INFO, "stopped", edge=edge.name)
+            log.info("stopped", edge=edge.name)

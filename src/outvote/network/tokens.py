@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
 import os
 import secrets
 import stat
@@ -21,7 +20,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask
-from outvote.network.logs import event
+from outvote.network.logs import get_logger
 from outvote.network.records import check_name
 from outvote.network.watched_files import WatchedFiles
 
@@ -32,7 +31,7 @@ PREFIX: Final = "outvote-"
 LOOK_AGAIN: Final = 1.0
 """Seconds after which a file of tokens is looked at again."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -164,9 +163,9 @@ class TokenBook:
         self._looked = time.monotonic()
         try:
             if self._file.reload(self._load):
-                event(_log, logging.INFO, "tokens_read", tokens=len(self._good))
+                _log.info("tokens_read", tokens=len(self._good))
         except InvalidTask:
-            event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
+            _log.error("tokens_not_read", file=self._path.name)
 
     def _load(self) -> None:
         self._good = _verdicts(read_tokens(self._path))
