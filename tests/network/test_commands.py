@@ -143,7 +143,7 @@ def test_a_server_that_is_told_to_stop_leaves_no_process_and_no_port_behind(
     ended, out, err = edge.end(by)  # its engine has gone before it
     assert (ended, out) == (code, "")
     disconnected, *rest = complaints(err)
-    assert disconnected.endswith("warning engine_disconnected")
+    assert disconnected.endswith("level=warning event=engine_disconnected")
     assert rest == (["outvote edge: interrupted, its state was saved"] if code else [])
     assert not listens(edge.url("edge"))
 
@@ -172,7 +172,10 @@ def test_an_engine_that_is_killed_is_started_again(server: Running) -> None:
     code, _, err = server.end(signal.SIGTERM)
     assert code == 0
     told = [line.partition(" ")[2] for line in complaints(err)]
-    assert sorted(told) == ["warning engine_disconnected", "warning engine_restarted exit_code=-9 attempt=1"]
+    assert sorted(told) == [
+        "level=warning event=engine_disconnected",
+        "level=warning event=engine_restarted exit_code=-9 attempt=1",
+    ]
 
 
 def test_an_edge_serves_what_it_knows_while_the_engine_is_unreachable(
@@ -194,7 +197,7 @@ def test_an_edge_serves_what_it_knows_while_the_engine_is_unreachable(
     code, _, err = alone.end(signal.SIGTERM)
     [unreachable] = complaints(err)
     assert code == 0
-    assert "warning engine_unreachable" in unreachable
+    assert "level=warning event=engine_unreachable" in unreachable
 
 
 def test_a_task_is_created_from_a_file_and_options_come_on_top(
