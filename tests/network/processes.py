@@ -76,7 +76,7 @@ class Running:
 
 def complaints(err: str) -> list[str]:
     """What a command wrote to standard error, without what its log says of all being well."""
-    return [line for line in err.splitlines() if not re.match(r"time=\S+ level=info ", line)]
+    return [line for line in err.splitlines() if not re.match(r"\S+Z info ", line)]
 
 
 Start: TypeAlias = Callable[..., Running]

@@ -17,7 +17,6 @@ from rich.console import Console
 from dashboard.stories import Story
 from network.edge_http import host
 from network.edge_http import task as hosted_task
-from network.logged import events
 from outvote.cli import task_show
 from outvote.core import protocols
 from outvote.core.cycle import Cycle
@@ -32,6 +31,7 @@ from outvote.network.fold import MOST_LIVES, Discount, FoldedTask
 from outvote.network.history import DatedFold
 from outvote.network.journal import Journal
 from outvote.network.kept import Kept, KeptMessage
+from outvote.network.logs import in_words
 from outvote.network.records import Coder, DownSubject, UpSubject, discount_record, parse, read_discount, task_record
 
 EDGES = ("ams", "fra", "lis", "oslo")
@@ -454,5 +454,8 @@ def test_the_journal_tells_of_each_once(caplog: pytest.LogCaptureFixture) -> Non
     told.discount("ams")
     for _ in range(2):
         journal.note(told.fold, told.found, "outvote.down.shop-1.discount.1", 0.0)
-    said = [fields for name, fields in events(caplog) if name == "edge_discounted"]
-    assert said == [{"task": "shop", "id": "shop-1", "edge": "ams", "messages": 2}]
+    (said,) = [each for each in caplog.records if "edge_discounted" in each.getMessage()]
+    assert said.levelno == logging.WARNING
+    assert said.getMessage() == in_words(
+        "edge_discounted", {"task": "shop", "id": "shop-1", "edge": "ams", "messages": 2}
+    )

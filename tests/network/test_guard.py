@@ -14,7 +14,6 @@ import pytest
 from network.certificates import Authority
 from network.edge_http import DECIDE, GOOD, REWARD, check_problem, host, in_process, running, task, within_deadline
 from network.holders import Holders
-from network.logged import lines
 from network.operating import TALLY, on_a_port, operated
 from network.processes import comes
 from outvote.network import tokens as tokens_module
@@ -42,7 +41,7 @@ def holders(tmp_path: Path) -> Holders:
 
 
 def refused(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [line for line in lines(caplog) if line.startswith("requests_refused")]
+    return [record.getMessage() for record in caplog.records if record.getMessage().startswith("requests_refused")]
 
 
 def check_secret(holders: Holders, *texts: str) -> None:

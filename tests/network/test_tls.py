@@ -16,7 +16,6 @@ import pytest
 import uvloop
 
 from network.certificates import Authority, replace
-from network.logged import lines
 from network.operating import served
 from network.processes import DEADLINE, comes
 from outvote.core.errors import InvalidTask
@@ -173,7 +172,7 @@ def test_a_certificate_that_is_half_written_or_damaged_changes_nothing_and_is_to
     watch = Renewal(context, found)
 
     def said() -> list[str]:
-        words = lines(caplog)
+        words = [record.getMessage() for record in caplog.records]
         caplog.clear()
         return words
 
@@ -199,6 +198,10 @@ def test_a_certificate_that_is_half_written_or_damaged_changes_nothing_and_is_to
     authority.issue()
     watch.look()
     assert said() == ["certificate_renewed file=https.pem"]
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
 
 
 def test_an_engine_is_told_of_a_renewed_certificate_once_it_is_whole(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from network.logged import lines
 from outvote.core.errors import InvalidTask
 from outvote.network import tokens
 from outvote.network.tokens import (
@@ -131,11 +130,11 @@ def test_a_file_that_is_gone_or_damaged_changes_nothing_and_is_told_once(
         caplog.clear()
         for _ in range(3):
             assert found.check(made[0].encode()).role == "admin"
-        assert lines(caplog) == ["tokens_not_read file=tokens.json"]
+        assert [record.getMessage() for record in caplog.records] == ["tokens_not_read file=tokens.json"]
     caplog.set_level(logging.INFO)
     write_tokens(path, [other[1]])
     assert found.check(other[0].encode()).role == "viewer"
-    assert lines(caplog)[-1] == "tokens_read tokens=1"
+    assert caplog.records[-1].getMessage() == "tokens_read tokens=1"
     assert made[0] not in caplog.text
 
 

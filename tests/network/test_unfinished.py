@@ -18,7 +18,6 @@ import pytest
 import uvloop
 
 from network.certificates import Authority
-from network.logged import lines
 from network.operating import served
 from network.processes import DEADLINE, comes
 from outvote.network import http_acceptor, http_watch
@@ -162,7 +161,7 @@ def test_what_is_not_finished_in_time_is_closed_and_nothing_else_is(
                 writer.close()
 
     run(scenario(), loop)
-    told = lines(caplog)
+    told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1, told
     assert told[0].startswith("requests_unfinished count=")
     assert MARK not in caplog.text
@@ -362,7 +361,7 @@ def test_connections_that_are_too_many_are_turned_away(caplog: pytest.LogCapture
 
     run(scenario())
     assert traffic.turned_away == 3
-    told = lines(caplog)
+    told = [record.getMessage() for record in caplog.records]
     assert told == ["connections_turned_away count=1"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import sys
 from typing import Any
 
@@ -12,9 +13,9 @@ from outvote.network import edge_api
 from outvote.network.edge import Edge
 from outvote.network.edge_store import EdgeStore
 from outvote.network.link import Link
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 _users: list[str] = []
 """Whoever came last."""
 
@@ -33,7 +34,7 @@ def remember_users(then: Any = None) -> None:
 
 
 def leak_into_log() -> None:
-    remember_users(lambda user: _log.info("started", edge=user))
+    remember_users(lambda user: event(_log, logging.INFO, "started", edge=user))
 
 
 def leak_into_store() -> None:

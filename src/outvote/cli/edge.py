@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from outvote.network.edge_store import EdgeStore
     from outvote.network.kits import EdgeKit
 
+_log = logging.getLogger(__name__)
 
 EXAMPLE = """\
 examples:
@@ -107,10 +109,9 @@ def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) 
 async def work(args: argparse.Namespace, name: str, urls: str, secured: Security, store: EdgeStore) -> None:
     from outvote.network import edge_api
     from outvote.network.edge import Edge
-    from outvote.network.logs import get_logger
+    from outvote.network.logs import event
     from outvote.network.together import first_of
 
-    log = get_logger(__name__)
     edge = Edge(name, store, clock=time.monotonic)
     bound = asyncio.Event()
 
@@ -130,7 +131,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
             f"state:        {store.path}, {len(edge.tasks)} tasks known; Ctrl-C stops",
         ]
         serving.tell_ready(args, record, "\n".join(lines))
-        log.info("started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
+        event(_log, logging.INFO, "started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
 
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
@@ -152,4 +153,4 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     finally:
         await edge.stop()
         if bound.is_set():
-            log.info("stopped", edge=edge.name)
+            event(_log, logging.INFO, "stopped", edge=edge.name)

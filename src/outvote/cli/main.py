@@ -26,7 +26,6 @@ EXTRAS = {
     "msgspec": "network",
     "prometheus_client": "network",
     "starlette": "network",
-    "structlog": "network",
     "uvicorn": "network",
     "uvloop": "network",
 }
@@ -83,14 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def complain(args: argparse.Namespace, event: str, text: str) -> None:
     """Last words on standard error: a line for people, or one of the log where programs read it."""
     if getattr(args, "log", "text") == "json":
-        from outvote.network.logs import get_logger, written
+        from outvote.network import logs
 
-        with written("json", "info"):
-            log = get_logger("outvote.cli")
-            if event == "interrupted":
-                log.info(event, text=text)
-            else:
-                log.error(event, text=text)
+        logs.last_words("info" if event == "interrupted" else "error", event, text)
     else:
         print(f"outvote {args.command}: {text}", file=sys.stderr)
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import importlib.util
+import logging
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,8 @@ examples:
   outvote server --nats nats://127.0.0.1:4322 --port 8601
   outvote server --bit-budget 1e6 --json
 """
+_log = logging.getLogger(__name__)
+
 DEFAULT_STORE = "outvote-server"
 PATIENCE = 10.0
 """Seconds in which an engine that was started elsewhere must answer."""
@@ -186,16 +189,15 @@ async def serve(
     from outvote.network.exposure import own_hosts
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
-    from outvote.network.logs import get_logger
+    from outvote.network.logs import event
     from outvote.network.operated import OperatedServer
     from outvote.network.own_engine import while_certificates_last, while_it_stores
     from outvote.network.together import first_of
 
-    log = get_logger(__name__)
     engine, secured = setup.engine, setup.security
     server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE, access=secured.access))
     async with contextlib.AsyncExitStack() as at_the_end:
-        at_the_end.callback(log.info, "stopped")
+        at_the_end.callback(event, _log, logging.INFO, "stopped")
         at_the_end.push_async_callback(server.stop)
         await server.start()
         pages = dashboard()
@@ -220,7 +222,7 @@ async def serve(
         }
         serving.tell_ready(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
         own = {} if engine is None else {"engine": url, "nats": engine.version}
-        log.info("started", **serving.versions(), api=admin, **own, tasks=len(server.fold.tasks))
+        event(_log, logging.INFO, "started", **serving.versions(), api=admin, **own, tasks=len(server.fold.tasks))
         works = [
             run_app(
                 app,

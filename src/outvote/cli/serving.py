@@ -49,16 +49,13 @@ def _is_nats_url(text: str) -> bool:
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
+    from outvote.network.logs import FORMATS, LEVELS
+
     group = parser.add_argument_group("log, on standard error")
     group.add_argument(
-        "--log", choices=("text", "json"), default="text", help="lines for people, or one JSON object per line (text)"
+        "--log", choices=FORMATS, default="text", help="lines for people, or one JSON object per line (text)"
     )
-    group.add_argument(
-        "--log-level",
-        choices=("debug", "info", "warning", "error"),
-        default="info",
-        help="the least that is told (info)",
-    )
+    group.add_argument("--log-level", choices=LEVELS, default="info", help="the least that is told (info)")
 
 
 def add_ready_json(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ has expired, or was revoked. But credentials are renewed, so ours tries again, m
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from nats.protocol.parser import PERMISSIONS_ERR
 
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.network.access import Access
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.together import cancel
 from outvote.network.watched_files import WatchedFiles
@@ -37,7 +38,7 @@ ANSWER: Final = 2.0
 _SHUTDOWN: Final = 1.0  # seconds in which the other side must have said goodbye
 _REFUSALS: Final = ("authorization violation", "authentication")  # … expired, … revoked, … timeout
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class LinkError(OutvoteError):
@@ -85,7 +86,7 @@ class Connection(Client):
         async def reconnected() -> None:
             self.options["reconnect_time_wait"] = WAIT
             self._said_trouble = False
-            _log.info("engine_reconnected")
+            event(_log, logging.INFO, "engine_reconnected")
             again()
 
         connecting = self.connect(
@@ -123,7 +124,7 @@ class Connection(Client):
             await cancel([opening])
             raise
         self._opened, self._said_trouble = True, False
-        _log.info("engine_connected")
+        event(_log, logging.INFO, "engine_connected")
         if access is not None:
             self._renewing = asyncio.create_task(self._renew(access, files))
 
@@ -181,15 +182,15 @@ class Connection(Client):
                 if not files.reload(load):
                     continue
             except InvalidTask as error:
-                _log.error("credential_not_renewed", error=str(error))
+                event(_log, logging.ERROR, "credential_not_renewed", error=str(error))
                 continue
             self.options["reconnect_time_wait"] = WAIT
             await self.force_reconnect()
-            _log.info("credential_renewed")
+            event(_log, logging.INFO, "credential_renewed")
 
     async def _lost(self) -> None:
         if self._opened and not self._ending:
-            _log.warning("engine_disconnected")
+            event(_log, logging.WARNING, "engine_disconnected")
 
     async def _trouble(self, error: Exception) -> None:
         """Errors of single requests are raised there; the rest heals by itself. There is one for every attempt."""
@@ -197,22 +198,22 @@ class Connection(Client):
         if is_forbidden(error):
             self.forbidden += 1
             if count := self._often.note("forbidden", time.monotonic()):
-                _log.error("engine_forbids", count=count, do="is the credential that of another?")
+                event(_log, logging.ERROR, "engine_forbids", count=count, do="is the credential that of another?")
         elif is_refusal(error):
             self._refusal = error
             self.options["reconnect_time_wait"] = min(2 * self.options["reconnect_time_wait"], LONGEST_WAIT)
             if not self._said_trouble:
-                _log.error("credential_refused", error=str(error), do="see outvote fleet list")
+                event(_log, logging.ERROR, "credential_refused", error=str(error), do="see outvote fleet list")
             self._said_trouble = True
         elif not self._opened and not self._said_trouble:
             self._said_trouble = True
-            _log.warning("engine_unreachable", error=type(error).__qualname__)
+            event(_log, logging.WARNING, "engine_unreachable", error=type(error).__qualname__)
 
     def note_false_news(self) -> None:
         """Something came where news comes, and is none of the log: only somebody who means harm has it put there."""
         if count := self._often.note("false news", time.monotonic()):
             do = "a site of this fleet pretends to be the log: find it"
-            _log.error("false_news", count=count, do=do)
+            event(_log, logging.ERROR, "false_news", count=count, do=do)
 
     def _let_go(self) -> None:
         """Of a connection that is dead, or that came about and was never answered: nats-py would leave it open."""

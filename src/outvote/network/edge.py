@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from outvote.network.access import Access
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
 from outvote.network.link import PATIENCE, Link
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task
 from outvote.network.together import cancel
 
@@ -44,7 +45,7 @@ LAG = 15.0
 ALL = 1 << 30
 """More eliminations than a task can have: of this one nothing need be told."""
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class UnknownTask(OutvoteError, LookupError):
@@ -198,7 +199,7 @@ class Edge:
             except StoreFailed:
                 raise
             except OutvoteError as error:  # of a later version, perhaps: the other tasks are understood all the same
-                _log.error("answer_not_understood", id=str(task_id)[:80], error=str(error))
+                event(_log, logging.ERROR, "answer_not_understood", id=str(task_id)[:80], error=str(error))
 
     # ---- timer ticks
 
@@ -238,7 +239,7 @@ class Edge:
                     task.unsent.discard(sequence)
                     stored += 1
         if stored:
-            _log.debug("messages_stored", count=stored)
+            event(_log, logging.DEBUG, "messages_stored", count=stored)
 
     async def catch_up(self) -> bool:
         """Ask what was missed; False if nobody answered."""
@@ -268,7 +269,7 @@ class Edge:
             except StoreFailed:
                 raise  # the disk's fault, not the answer's: the edge ends, and says why
             except (OutvoteError, ValueError, LookupError, TypeError, AttributeError) as error:
-                _log.error("answer_not_understood", error=str(error), do="is it of another version?")
+                event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
                 return True  # the same question would have the same answer: at the next turn of the clock
 
     async def start(self, url: str, *, access: Access | None = None) -> None:
@@ -377,36 +378,34 @@ class Edge:
             if self._clock() - since < LAG:
                 self.missed.set()
                 return None
-            _log.warning("task_in_no_log", task=task.name, id=there.task_id, now=task_id)
+            event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=there.task_id, now=task_id)
             self._leave(there)
         self.store.put_task(task_id, json.dumps(record))
-        _log.info("task_joined", task=task.name, id=task_id, protocol=task.protocol)
+        event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
         return self._host(task_id, task)
 
     def _switch(self, hosted: HostedTask, killed: bool, switches: int) -> None:
         if hosted.switch(killed, switches):
-            _log.warning("task_killed" if killed else "task_revived", task=hosted.task.name, id=hosted.task_id)
+            switched = (logging.WARNING, "task_killed") if killed else (logging.WARNING, "task_revived")
+            event(_log, *switched, task=hosted.task.name, id=hosted.task_id)
 
     def _stop(self, hosted: HostedTask) -> None:
         if not hosted.stopped:
             hosted.stopped = hosted.dirty = True
             hosted.new = []
-            _log.info("task_stopped", task=hosted.task.name, id=hosted.task_id)
+            event(_log, logging.INFO, "task_stopped", task=hosted.task.name, id=hosted.task_id)
 
     def _eliminate(self, hosted: HostedTask, payload: bytes) -> None:
         number, before = hosted.eliminations, hosted.announced
         hosted.eliminate(payload)
         arms = [hosted.task.arms[arm] for arm in before if arm not in hosted.announced]
         told = {"task": hosted.task.name, "id": hosted.task_id, "arms": arms, "number": number}
-        _log.info("arms_eliminated", **told, remaining=len(hosted.announced))
+        event(_log, logging.INFO, "arms_eliminated", **told, remaining=len(hosted.announced))
 
     def _note_answer(self, answered: bool) -> None:
         """Told when it changes: an edge that nobody answers asks several times a second."""
         if answered != self._answered:
-            if answered:
-                _log.info("catch_up_works")
-            else:
-                _log.warning("catch_up_failed")
+            event(_log, *((logging.INFO, "catch_up_works") if answered else (logging.WARNING, "catch_up_failed")))
         self._answered = answered
 
     def _host(self, task_id: str, task: Task) -> HostedTask:
@@ -444,7 +443,7 @@ class Edge:
         late, dropped = self._left
         self._left = late + hosted.counts.late_rewards, dropped + hosted.counts.dropped_rewards
         del self.tasks[hosted.task.name], self._hosted[hosted.task_id]
-        _log.info("task_left", task=hosted.task.name, id=hosted.task_id)
+        event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
 
     def _note_windows(self, task: HostedTask) -> None:
         window = task.task.reward_window

@@ -7,6 +7,7 @@ body nor a header nor an address is ever logged: of an error that nobody foresaw
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -48,7 +49,7 @@ from outvote.network.hosted import HostedTask
 from outvote.network.http_server import listen, run_app
 from outvote.network.http_watch import Traffic, Watch
 from outvote.network.kits import Certificate
-from outvote.network.logs import get_logger, place_of
+from outvote.network.logs import event, place_of
 from outvote.network.ofrep import FLAGS, Ofrep, failed
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
@@ -61,7 +62,7 @@ PORT: Final = 8700
 
 Body = TypeVar("Body")
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 _decode_reward = msgspec.json.Decoder(Reward).decode
@@ -321,7 +322,7 @@ class EdgeApi:
         if not problems.is_foreseen(error):
             name = type(error).__qualname__  # its message may hold what was received
             if count := self._failures.note(name, time.monotonic()):
-                _log.error("request_failed", error=name, place=place_of(error), count=count)
+                event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)
         if path.startswith("/ofrep/"):
             return failed(problem.status, "GENERAL", problem.detail)
         refusal = answer(problem.status, (b"content-type", problems.CONTENT_TYPE), encode(problem))

@@ -6,11 +6,12 @@ Deadlines have no timers: once a second every connection is looked at.
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ MOST_HELD: Final = 32 * 1024 * 1024
 MANY: Final = 100
 """Connections after which memory is given back to the system."""
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -90,7 +91,7 @@ class Watch:
         closed = sum(connection.look(self.now) for connection in everybody) + self._end_unread(everybody)
         self.traffic.unfinished += closed
         if count := self._often.note("unfinished", self.now, count=closed):
-            _log.warning("requests_unfinished", count=count)
+            event(_log, logging.WARNING, "requests_unfinished", count=count)
         self._tell_turned_away(0)
 
     def _end_unread(self, connections: Iterable[Connection]) -> int:
@@ -121,7 +122,7 @@ class Watch:
 
     def _tell_turned_away(self, more: int) -> None:
         if count := self._often.note("turned away", self.now, count=more):
-            _log.warning("connections_turned_away", count=count)
+            event(_log, logging.WARNING, "connections_turned_away", count=count)
 
 
 def give_memory_back() -> None:

@@ -6,13 +6,14 @@ before the server has caught up is one line. No flood of records or edges can fi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from outvote.core.tally_server import TallyServer
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.history import DatedFold
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.records import UpSubject, parse
 from outvote.network.signs import EdgeState
@@ -22,7 +23,7 @@ MOST_NAMES: Final = 20
 OTHERS: Final = "(others)"
 """Edges that have no lines of their own about refused records, because there are too many: they count together."""
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class _Seen(NamedTuple):
@@ -51,7 +52,7 @@ class Journal:
         self._begun = True
         self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}
         self._known = set(fold.edges)
-        _log.info("log_read", records=fold.read, tasks=len(fold.tasks), edges=len(fold.edges))
+        event(_log, logging.INFO, "log_read", records=fold.read, tasks=len(fold.tasks), edges=len(fold.edges))
 
     def note(self, fold: Fold, task: FoldedTask, subject: str, now: float) -> None:
         """A record of this task was read."""
@@ -60,7 +61,7 @@ class Journal:
         told = {"task": task.task.name, "id": task.task_id}
         if task.task_id not in fold.tasks:
             self._tasks.pop(task.task_id, None)
-            _log.info("task_deleted", **told)
+            event(_log, logging.INFO, "task_deleted", **told)
             return
         before, seen = self._tasks.get(task.task_id), _seen(task)
         if seen == before:
@@ -68,24 +69,24 @@ class Journal:
         self._tasks[task.task_id] = seen
         if before is None:
             arms = list(task.task.arms)
-            _log.info("task_created", **told, protocol=task.task.protocol, arms=arms)
+            event(_log, logging.INFO, "task_created", **told, protocol=task.task.protocol, arms=arms)
             return
         for number in range(before.eliminations, seen.eliminations):
             arms = [task.task.arms[arm] for arm in task.eliminations[number].arms]
-            _log.info("arms_eliminated", **told, arms=arms, number=number, remaining=len(task.announced))
+            event(
+                _log, logging.INFO, "arms_eliminated", **told, arms=arms, number=number, remaining=len(task.announced)
+            )
             if task.winner is not None:
-                _log.info("winner_found", **told, winner=task.task.arms[task.winner])
+                event(_log, logging.INFO, "winner_found", **told, winner=task.task.arms[task.winner])
         if seen.stopped != before.stopped:
-            _log.info("task_stopped", **told)
+            event(_log, logging.INFO, "task_stopped", **told)
         if seen.held != before.held:
-            if seen.held:
-                _log.warning("task_held", **told)
-            else:
-                _log.info("task_released", **told)
+            event(_log, *((logging.WARNING, "task_held") if seen.held else (logging.INFO, "task_released")), **told)
         if seen.killed != before.killed:
-            _log.warning("task_killed" if seen.killed else "task_revived", **told)
+            switched = (logging.WARNING, "task_killed") if seen.killed else (logging.WARNING, "task_revived")
+            event(_log, *switched, **told)
         for edge, messages in task.discounted[before.discounts :]:
-            _log.warning("edge_discounted", **told, edge=edge, messages=messages)
+            event(_log, logging.WARNING, "edge_discounted", **told, edge=edge, messages=messages)
         if seen.refused > before.refused:
             where = parse(subject)
             assert isinstance(where, UpSubject)
@@ -104,12 +105,9 @@ class Journal:
         self._known.update(new)
         self._silent.update(went)
         self._silent.difference_update(back)
-        if new:
-            _log.info("edges_first_heard", count=len(new), edges=_some(new))
-        if went:
-            _log.warning("edges_silent", count=len(went), edges=_some(went))
-        if back:
-            _log.info("edges_back", count=len(back), edges=_some(back))
+        _tell_edges(logging.INFO, "edges_first_heard", new)
+        _tell_edges(logging.WARNING, "edges_silent", went)
+        _tell_edges(logging.INFO, "edges_back", back)
         for (edge, task_id), count in self._refused.due(now):
             _tell_refused(edge, task_id, count)
 
@@ -126,8 +124,9 @@ def _seen(task: FoldedTask) -> _Seen:
 
 
 def _tell_refused(edge: str, task_id: str, count: int) -> None:
-    _log.warning("records_refused", edge=edge, id=task_id, count=count)
+    event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
 
 
-def _some(edges: list[str]) -> list[str]:
-    return sorted(edges)[:MOST_NAMES]
+def _tell_edges(level: int, name: str, edges: list[str]) -> None:
+    if edges:
+        event(_log, level, name, count=len(edges), edges=sorted(edges)[:MOST_NAMES])

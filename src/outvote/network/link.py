@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from nats.js.errors import APIError, NotFoundError
 from outvote.network.access import Access
 from outvote.network.connection import Connection, LinkError
 from outvote.network.follower import ALREADY_THERE, Follower, Read
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.records import DOWN, LIVE, SYNC, UP
 from outvote.network.wire import WireBytes
 
@@ -32,7 +33,7 @@ PATIENCE = 2.0
 REPLICAS: Final = 3
 _NO_CLUSTER: Final = 10074  # the engine's code for more than one replica where there is one node
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def stream_config(replicas: int = 1) -> StreamConfig:
@@ -139,7 +140,7 @@ class Link:
         found = there.config
         replicas = found.num_replicas or 1
         if there.cluster is not None and there.cluster.name and replicas < REPLICAS:
-            _log.warning("log_not_replicated", replicas=replicas, do="nats stream edit --replicas 3")
+            event(_log, logging.WARNING, "log_not_replicated", replicas=replicas, do="nats stream edit --replicas 3")
         differing = [
             f"{name} is {getattr(found, name)!r}, needed is {getattr(wanted, name)!r}"
             for name in MUST_AGREE

@@ -1,4 +1,4 @@
-"""Structured logs of server and edge on standard error: one line for each thing that happened, as text or as JSON.
+"""What server and edge write to standard error: one line for each thing that happened, for people or for programs.
 
 No line holds anything of a request: no body, header, address, user, reward or ticket. None is written for a decision or
 a reward either: its time would be the time of an event. Of what libraries say, only words of their own are kept.
@@ -6,47 +6,45 @@ a reward either: its time would be the time of an event. Of what libraries say, 
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
+import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-
-import structlog
-from structlog.stdlib import BoundLogger, ProcessorFormatter
-from structlog.typing import EventDict, Processor, WrappedLogger
+from typing import Any, Final, TypeAlias
 
 from outvote.network.once_per_minute import OncePerMinute
 
+FORMATS: Final = ("text", "json")
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+Fields: TypeAlias = Mapping[str, Any]
+
+_OWN: Final = "outvote_event"
+"""The attribute of a record that was made here: its name and its fields."""
 _COUNT: Final = "outvote_count"
 """The attribute of a library's record: how often it happened since it was last told."""
 _WORDS: Final = re.compile(r"[A-Za-z ,.:_-]*")
+_PLAIN: Final = re.compile(r"[^\s\"=\\]+")
 
 
-def get_logger(name: str) -> BoundLogger:
-    """Return the logger of a module: `_log.info("task_joined", task="shop")`.
-
-    An event has a short name, which stays the same in all versions, and fields. It goes to the standard library's
-    logger of this name, so nothing is written until `written` or an application says where.
-    """
-    logger: BoundLogger = structlog.wrap_logger(
-        logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=BoundLogger,
-        cache_logger_on_first_use=True,
-    )
-    return logger
+def event(logger: logging.Logger, level: int, name: str, /, **fields: object) -> None:
+    """Something happened: a short name that stays the same in all versions, and what belongs to it."""
+    if logger.isEnabledFor(level):
+        logger.log(level, in_words(name, fields), extra={_OWN: (name, fields)}, stacklevel=2)
 
 
 @contextmanager
 def written(form: str, level: str) -> Iterator[None]:
-    """Write everything that is logged meanwhile to standard error."""
+    """Everything that is logged meanwhile goes to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter(form))
-    handler.addFilter(LibraryFilter())
+    handler.setFormatter(Lines(form))
+    handler.addFilter(OfLibraries())
     root = logging.getLogger()
     before = root.level
     root.addHandler(handler)
@@ -58,48 +56,35 @@ def written(form: str, level: str) -> Iterator[None]:
         root.setLevel(before)
 
 
-def formatter(form: str) -> ProcessorFormatter:
-    """Render lines as `json`, or as `text` for people: key=value, which logfmt parsers read too."""
+def line(form: str, at: float, level: str, name: str, fields: Fields) -> str:
+    """One line, without its end; `at` is in seconds since 1970."""
+    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if form == "json":
-        renderer: Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
-    else:
-        renderer = structlog.processors.LogfmtRenderer()
-    return ProcessorFormatter(
-        foreign_pre_chain=[redact],
-        processors=[
-            ProcessorFormatter.remove_processors_meta,
-            structlog.stdlib.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            in_order,
-            renderer,
-        ],
-        use_get_message=False,  # what a library fills in may be of a request
-    )
+        return json.dumps({"time": moment, "level": level, "event": name, **fields}, ensure_ascii=False)
+    return f"{moment} {level:<7} {in_words(name, fields)}"
 
 
-def redact(_logger: WrappedLogger, _level: str, event: EventDict) -> EventDict:
-    """Keep of what a library says its own words, up to the first thing filled in; of an error its type and place."""
-    record: logging.LogRecord = event["_record"]
-    kept: dict[str, Any] = {"event": "library", "logger": record.name, "says": _words(record)}
-    error = record.exc_info[1] if record.exc_info else None
-    if error is not None:
-        kept |= {"error": type(error).__qualname__, "place": place_of(error)}
-    kept["count"] = getattr(record, _COUNT, 1)
-    return kept | {"_record": record, "_from_structlog": False}
+def last_words(level: str, name: str, text: str) -> None:
+    """A line of JSON by a command whose log is closed already."""
+    print(line("json", time.time(), level, name, {"text": text}), file=sys.stderr)
 
 
-def in_order(_logger: WrappedLogger, _level: str, event: EventDict) -> EventDict:
-    first = {key: event.pop(key) for key in ("time", "level", "event")}
-    return {**first, **event}
+def in_words(name: str, fields: Fields) -> str:
+    return " ".join([name, *(f"{key}={_value(value)}" for key, value in fields.items())])
 
 
 def place_of(error: BaseException) -> str:
-    """Return where it was raised. Its message may hold anything, and is not told."""
+    """Where it was raised; its message may hold anything, and is not told."""
     frames = traceback.extract_tb(error.__traceback__)
     return " > ".join(f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames)
 
 
-class LibraryFilter(logging.Filter):
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if not isinstance(value, str) or _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+class OfLibraries(logging.Filter):
     """Lets through all that is ours. Of libraries it lets through warnings and errors, each at most once a minute."""
 
     def __init__(self) -> None:
@@ -107,7 +92,7 @@ class LibraryFilter(logging.Filter):
         self._often = OncePerMinute[tuple[str, str]]()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.msg, dict):  # structlog hands events over like this
+        if hasattr(record, _OWN):
             return True
         if record.levelno < logging.WARNING:
             return False
@@ -119,7 +104,26 @@ class LibraryFilter(logging.Filter):
         return count > 0
 
 
+class Lines(logging.Formatter):
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self._form = form
+
+    def format(self, record: logging.LogRecord) -> str:
+        name, fields = getattr(record, _OWN, None) or ("library", _of_library(record))
+        return line(self._form, record.created, record.levelname.lower(), name, fields)
+
+
 def _words(record: logging.LogRecord) -> str:
-    """Return what it says up to the first thing that was filled in, which may be an address."""
+    """Up to the first thing that was filled in, which may be an address."""
     said = _WORDS.match(record.msg if isinstance(record.msg, str) else type(record.msg).__qualname__)
     return said[0].strip() if said else ""
+
+
+def _of_library(record: logging.LogRecord) -> Fields:
+    """Its words; of an error its type and its place."""
+    fields: dict[str, Any] = {"logger": record.name, "says": _words(record), "count": getattr(record, _COUNT)}
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        fields |= {"error": type(error).__qualname__, "place": place_of(error)}
+    return fields

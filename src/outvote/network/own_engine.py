@@ -4,11 +4,12 @@ its certificate was renewed."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Final
 
 from outvote.core.errors import InvalidTask
 from outvote.network.engine import Engine, EngineError, Restart
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.server import SyncServer
 from outvote.network.tls import server_context
 from outvote.network.watched_files import WatchedFiles
@@ -18,7 +19,7 @@ STORE_PATIENCE: Final = 20.0
 CERTIFICATE_LOOK: Final = 5.0
 """Seconds between two looks whether its certificate was renewed."""
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Restarts:
@@ -31,9 +32,9 @@ class Restarts:
         told = {"exit_code": restart.exit_code, "attempt": restart.attempt}
         if restart.error is None:
             self.count += 1
-            _log.warning("engine_restarted", **told)
+            event(_log, logging.WARNING, "engine_restarted", **told)
         else:  # the rest of the error are lines of the engine's own log
-            _log.error("engine_restart_failed", **told, error=str(restart.error).partition("\n")[0])
+            event(_log, logging.ERROR, "engine_restart_failed", **told, error=str(restart.error).partition("\n")[0])
 
 
 async def while_it_stores(server: SyncServer, engine: Engine) -> None:
@@ -62,6 +63,6 @@ async def while_certificates_last(engine: Engine) -> None:
         try:
             if files.reload(lambda: server_context(certificate)):
                 engine.reload()
-                _log.info("engine_certificate_renewed")
+                event(_log, logging.INFO, "engine_certificate_renewed")
         except InvalidTask:
-            _log.error("certificate_not_loaded", file=certificate.chain.name)
+            event(_log, logging.ERROR, "certificate_not_loaded", file=certificate.chain.name)

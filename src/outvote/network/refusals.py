@@ -6,6 +6,7 @@ address or path.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from outvote.network.exposure import host_of
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
 
 MOST_KNOWN: Final = 100
@@ -22,7 +23,7 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 CHALLENGE: Final = (b"www-authenticate", b"Bearer")
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Refusal(NamedTuple):
@@ -90,7 +91,7 @@ class Refusals:
     def note(self, reason: str) -> None:
         self.counts[reason] += 1
         if count := self._often.note(reason, time.monotonic()):
-            _log.warning("requests_refused", reason=reason, count=count)
+            event(_log, logging.WARNING, "requests_refused", reason=reason, count=count)
 
 
 class Hosts:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from pathlib import Path
 from typing import Final
 
 from outvote.core.errors import InvalidTask
 from outvote.network.kits import Certificate
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.tokens import check_private
 from outvote.network.watched_files import WatchedFiles
 
@@ -17,7 +18,7 @@ LOOK_AGAIN: Final = 1.0
 """Seconds between two looks at the files of a certificate."""
 PROTOCOLS: Final = ["http/1.1"]
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 def server_context(certificate: Certificate) -> ssl.SSLContext:
@@ -69,9 +70,9 @@ class Renewal:
     def look(self) -> None:
         try:
             if self._files.reload(self._load):
-                _log.info("certificate_renewed", file=self._certificate.chain.name)
+                event(_log, logging.INFO, "certificate_renewed", file=self._certificate.chain.name)
         except InvalidTask:
-            _log.error("certificate_not_loaded", file=self._certificate.chain.name)
+            event(_log, logging.ERROR, "certificate_not_loaded", file=self._certificate.chain.name)
 
     def _load(self) -> None:
         fresh = server_context(self._certificate)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
 import stat
@@ -20,7 +21,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask
-from outvote.network.logs import get_logger
+from outvote.network.logs import event
 from outvote.network.records import check_name
 from outvote.network.watched_files import WatchedFiles
 
@@ -31,7 +32,7 @@ PREFIX: Final = "outvote-"
 LOOK_AGAIN: Final = 1.0
 """Seconds after which a file of tokens is looked at again."""
 
-_log = get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,9 +164,9 @@ class TokenBook:
         self._looked = time.monotonic()
         try:
             if self._file.reload(self._load):
-                _log.info("tokens_read", tokens=len(self._good))
+                event(_log, logging.INFO, "tokens_read", tokens=len(self._good))
         except InvalidTask:
-            _log.error("tokens_not_read", file=self._path.name)
+            event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
 
     def _load(self) -> None:
         self._good = _verdicts(read_tokens(self._path))
