@@ -30,9 +30,10 @@ from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.network import journal, operated
 from outvote.network.history import DatedFold
-from outvote.network.journal import MOST_NAMES, MOST_PAIRS, OTHERS, PAUSE, Journal
+from outvote.network.journal import MOST_NAMES, OTHERS, Journal
 from outvote.network.link import Link
-from outvote.network.logs import Lines, Seldom, event, written
+from outvote.network.logs import event, written
+from outvote.network.once_per_minute import MAX_KINDS, PAUSE
 from outvote.network.operated import OperatedServer
 from outvote.network.records import UpSubject, task_record
 from outvote.network.signs import SILENT_AFTER
@@ -257,10 +258,14 @@ def test_of_what_libraries_say_only_their_own_words_are_told(monkeypatch: pytest
         event(logging.getLogger("outvote.network.edge"), logging.DEBUG, "done", percent="5 %s %d", name="Ω 1")
         for _ in range(500):  # whoever is outside may cause as many as they like
             library.warning("Invalid request from %s:%d", "203.0.113.77", 99)
+        later = logging.makeLogRecord({"name": library.name, "msg": "Invalid request from %s", "args": (MARK,)})
+        later.levelno, later.levelname, later.created = logging.WARNING, "WARNING", later.created + PAUSE
+        library.handle(later)
     assert logging.getLogger().handlers == before
-    invalid, lost, raised, failed, done = events_of(out.getvalue())
+    invalid, lost, raised, failed, done, again = events_of(out.getvalue())
     assert (invalid["event"], invalid["logger"], invalid["level"]) == ("library", "uvicorn.error", "warning")
     assert invalid["says"] == "Invalid request from"
+    assert (invalid["count"], again["says"], again["count"]) == (1, "Invalid request from", 501)
     assert lost["says"] == "lost"
     assert raised["says"] == "OSError"
     assert (failed["says"], failed["error"]) == ("Exception in ASGI application", "ValueError")
@@ -279,17 +284,6 @@ class NoLink:
 
 def told_in(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]]:
     return [each.outvote_event for each in caplog.records if each.name == journal.__name__]  # type: ignore[attr-defined]
-
-
-def test_a_line_that_was_left_out_is_counted_in_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
-    seldom = Seldom()
-    passed = []
-    for second in range(130):
-        record = logging.makeLogRecord({"name": "uvicorn.error", "levelno": logging.WARNING, "msg": "Invalid"})
-        record.created = float(second)
-        if seldom.filter(record):
-            passed.append(json.loads(Lines("json").format(record)))
-    assert [each.get("times") for each in passed] == [None, 60, 60]
 
 
 def test_a_task_that_is_held_back_and_released_is_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -348,14 +342,14 @@ def test_a_flood_of_records_that_are_refused_is_a_line_a_minute_and_a_count(capl
     told = Journal()
     for second in range(130):
         for _ in range(10):
-            told._refuse(("ams", "shop-1"), float(second))
+            told._refuse("ams", "shop-1", float(second))
         told.look((), float(second))
     assert [fields["count"] for _, fields in told_in(caplog)] == [1, 600, 600]
     caplog.clear()
     told = Journal()
-    for number in range(10 * MOST_PAIRS):  # names can be made up
-        told._refuse((f"edge-{number}", "shop-1"), 1000.0)
-    assert len(told_in(caplog)) == MOST_PAIRS + 1
+    for number in range(10 * MAX_KINDS):  # names can be made up
+        told._refuse(f"edge-{number}", "shop-1", 1000.0)
+    assert len(told_in(caplog)) == MAX_KINDS + 1
     told.look((), 1000.0 + PAUSE)
     name, fields = told_in(caplog)[-1]
-    assert (name, fields["edge"], fields["count"]) == ("records_refused", OTHERS, 9 * MOST_PAIRS - 1)
+    assert (name, fields["edge"], fields["count"]) == ("records_refused", OTHERS, 9 * MAX_KINDS - 1)

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from network.certificates import Authority, replace
 from network.operating import served
 from network.processes import DEADLINE, comes
 from outvote.core.errors import InvalidTask
-from outvote.network import tls
+from outvote.network import own_engine, tls
 from outvote.network.tls import Renewal, client_context, server_context
 
 
@@ -197,3 +198,35 @@ def test_a_certificate_that_is_half_written_or_damaged_changes_nothing_and_is_to
     authority.issue()
     watch.look()
     assert said() == ["certificate_renewed file=https.pem"]
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_an_engine_is_told_of_a_renewed_certificate_once_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(own_engine, "CERTIFICATE_LOOK", 0.01)
+    authority = Authority(tmp_path)
+    found = authority.issue()
+    reloads: list[bytes] = []
+    engine = SimpleNamespace(
+        kit=SimpleNamespace(certificate=found), reload=lambda: reloads.append(found.key.read_bytes())
+    )
+
+    async def scenario() -> None:
+        watching = asyncio.create_task(own_engine.while_certificates_last(engine))  # type: ignore[arg-type]
+        await asyncio.sleep(0)  # it has seen the first one
+        chain, key = authority.make()
+        replace(found.chain, chain)
+        await comes(lambda: bool(lines(caplog)), "the half that does not fit is told")
+        assert reloads == []
+        replace(found.key, key)
+        await comes(lambda: bool(reloads), "the engine is told")
+        assert reloads == [key]
+        watching.cancel()
+
+    asyncio.run(asyncio.wait_for(scenario(), DEADLINE))
+    assert lines(caplog) == ["certificate_not_loaded file=https.pem", "engine_certificate_renewed"]

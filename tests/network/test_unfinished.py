@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
@@ -25,7 +24,6 @@ from outvote.network import http_acceptor, http_watch
 from outvote.network.edge_bodies import read_body
 from outvote.network.http_connections import LARGEST_HEAD, MOST_FIELDS
 from outvote.network.http_watch import Traffic, Watch
-from outvote.network.logs import Tallied
 from outvote.network.tls import client_context
 
 MARK = "SECRET-7c1b"
@@ -381,29 +379,6 @@ def test_handshakes_that_never_end_make_room_for_others(tmp_path: Path) -> None:
                 each.close()
 
     run(scenario())
-
-
-def test_what_requesters_cause_is_told_at_once_and_then_once_a_minute_with_a_count(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    now = [1000.0]
-    told = Tallied(logging.getLogger("test"), logging.WARNING, "happened", clock=lambda: now[0])
-    for reason in ("a", "a", "b", "a"):
-        told.note(reason)
-    now[0] += 59
-    told.note("a")
-    now[0] += 1
-    told.tell()
-    told.tell()
-    now[0] += 3600
-    told.tell()  # nothing has happened
-    told.note("b")
-    assert [record.getMessage() for record in caplog.records] == [
-        "happened reason=a count=1",
-        "happened reason=b count=1",
-        "happened reason=a count=3",
-        "happened reason=b count=1",
-    ]
 
 
 def test_real_listeners_have_ten_seconds_of_patience() -> None:

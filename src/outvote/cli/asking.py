@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 SERVER: Final = "http://127.0.0.1:8600"
 KIT: Final = "OUTVOTE_KIT"
 """The variable that names an operator's kit."""
-PATIENCE: Final = 15.0
-"""Seconds that an answer may take: the server gives up on its engine sooner, and says so."""
 WHAT_TO_DO: Final = {
     "token-missing": "the server at {server} wants a token: give --kit FOLDER, or --token-file FILE",
     "token-unknown": "the server at {server} does not know this token: it was revoked, or is another server's. "
@@ -99,32 +97,19 @@ def _context(server: str, ca: str | Path | None, *, has_token: bool, insecure: b
 
 def ask(args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """One request; what the server refuses becomes one line."""
-    from http.client import HTTPException
-    from urllib.error import HTTPError, URLError
-    from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+    from outvote.network.operator_request import NoAnswer, send
 
-    class Stay(HTTPRedirectHandler):
-        """Whoever leads elsewhere would be given the token there."""
-
-        def redirect_request(self, *_: object) -> None:
-            return None
-
-    with_what = asked(args)
-    headers = {"Content-Type": "application/json"}
-    if with_what.token is not None:
-        headers["Authorization"] = f"Bearer {with_what.token}"
+    target = asked(args)
     data = None if body is None else as_json(body)
-    request = Request(with_what.server + path, data=data, method=method, headers=headers)
-    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=with_what.context), Stay)
     try:
-        with opener.open(request, timeout=PATIENCE) as response:
-            answer = response.read()
-        return _object(answer or b"{}")
-    except HTTPError as error:
-        with error:
-            _refused(with_what.server, error.code, error.read())
-    except (URLError, OSError, HTTPException, ValueError) as error:
-        raise Failed(_unreachable(with_what.server, getattr(error, "reason", error))) from None
+        status, answer = send(target.server, method, path, token=target.token, context=target.context, body=data)
+        if 200 <= status < 300:
+            return _object(answer or b"{}")
+    except NoAnswer as error:
+        raise Failed(_unreachable(target.server, error.reason)) from None
+    except ValueError as error:
+        raise Failed(_unreachable(target.server, error)) from None
+    _refused(target.server, status, answer)
 
 
 def as_json(body: dict[str, Any]) -> bytes:

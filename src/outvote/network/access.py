@@ -1,6 +1,6 @@
 """How a process is let in by an engine: its credential, and who must have signed the engine's certificate.
 
-Both are files that may be replaced while they are in use: who holds a connection looks at `seen` now and then.
+Both are files that may be replaced while they are in use: see `watched_files`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,9 @@ class Access:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
-    def seen(self) -> tuple[int, ...]:
-        """Changes when one of the files was replaced; empty while one is missing."""
-        try:
-            return tuple(part for path in (self.creds, self.ca) if isinstance(path, Path) for part in _look(path))
-        except OSError:
-            return ()
+    @property
+    def files(self) -> list[Path]:
+        return [path for path in (self.creds, self.ca) if isinstance(path, Path)]
 
     def credential(self) -> Credential:
         """What the credential says of itself; whether it is good the engine decides."""
@@ -65,8 +62,3 @@ class Credential:
     name: str
     expires: int | None
     """Seconds since 1970."""
-
-
-def _look(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino

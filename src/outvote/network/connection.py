@@ -23,7 +23,9 @@ from nats.protocol.parser import PERMISSIONS_ERR
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.network.access import Access
 from outvote.network.logs import event
+from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.together import cancel
+from outvote.network.watched_files import WatchedFiles
 
 WAIT: Final = 0.25
 """Seconds between two attempts."""
@@ -31,8 +33,6 @@ LONGEST_WAIT: Final = 10.0
 """The same once the engine has refused the credential: doubled each time up to here."""
 CREDENTIAL_LOOK: Final = 2.0
 """Seconds between two looks whether a credential was renewed."""
-TELL_AGAIN: Final = 60.0
-"""Seconds after which it is said again that the engine forbids something, or that news is false."""
 ANSWER: Final = 2.0
 """Seconds in which an engine answers a ping, or the connection is dead."""
 _SHUTDOWN: Final = 1.0  # seconds in which the other side must have said goodbye
@@ -59,7 +59,7 @@ class Connection(Client):
         self._last: Exception | None = None
         self._refusal: Exception | None = None
         self._said_trouble = True
-        self._said: dict[str, float] = {}
+        self._often = OncePerMinute[str]()
         self._access: Access | None = None
         self._checking = False
         self._renewing: asyncio.Task[None] | None = None
@@ -80,7 +80,7 @@ class Connection(Client):
 
         self._said_trouble = patience is not None  # then the error says it
         self._access = access
-        seen = None if access is None else access.seen()
+        files = WatchedFiles([] if access is None else access.files)
         self.credential_expires = None if access is None else access.credential().expires
 
         async def reconnected() -> None:
@@ -126,7 +126,7 @@ class Connection(Client):
         self._opened, self._said_trouble = True, False
         event(_log, logging.INFO, "engine_connected")
         if access is not None:
-            self._renewing = asyncio.create_task(self._renew(access, seen))
+            self._renewing = asyncio.create_task(self._renew(access, files))
 
     async def settle(self) -> None:
         """Until the engine has taken what it was asked. If it does not answer there will be a reconnection, and it is
@@ -169,18 +169,19 @@ class Connection(Client):
             if task is None or task.cancelling():
                 raise
 
-    async def _renew(self, access: Access, seen: object) -> None:
+    async def _renew(self, access: Access, files: WatchedFiles) -> None:
         """For ever: when the credential was replaced, go on with the new one. What is not sent yet is sent then."""
+
+        def load() -> None:
+            self.credential_expires = access.credential().expires
+            self.options["tls"] = access.context()
+
         while True:
             await asyncio.sleep(CREDENTIAL_LOOK)
-            now = access.seen()
-            if not now or now == seen:
-                continue
-            seen = now
             try:
-                self.credential_expires = access.credential().expires
-                self.options["tls"] = access.context()
-            except InvalidTask as error:  # half a copy, perhaps: the next look will tell
+                if not files.reload(load):
+                    continue
+            except InvalidTask as error:
                 event(_log, logging.ERROR, "credential_not_renewed", error=str(error))
                 continue
             self.options["reconnect_time_wait"] = WAIT
@@ -196,8 +197,8 @@ class Connection(Client):
         self._last = error
         if is_forbidden(error):
             self.forbidden += 1
-            if self._may_say("engine_forbids"):
-                event(_log, logging.ERROR, "engine_forbids", do="is the credential that of another?")
+            if count := self._often.note("forbidden", time.monotonic()):
+                event(_log, logging.ERROR, "engine_forbids", count=count, do="is the credential that of another?")
         elif is_refusal(error):
             self._refusal = error
             self.options["reconnect_time_wait"] = min(2 * self.options["reconnect_time_wait"], LONGEST_WAIT)
@@ -210,16 +211,9 @@ class Connection(Client):
 
     def note_false_news(self) -> None:
         """Something came where news comes, and is none of the log: only somebody who means harm has it put there."""
-        if self._may_say("false_news"):
-            event(_log, logging.ERROR, "false_news", do="a site of this fleet pretends to be the log: find it")
-
-    def _may_say(self, name: str) -> bool:
-        """Each thing once a minute."""
-        now = asyncio.get_running_loop().time()
-        if now - self._said.get(name, -TELL_AGAIN) < TELL_AGAIN:
-            return False
-        self._said[name] = now
-        return True
+        if count := self._often.note("false news", time.monotonic()):
+            do = "a site of this fleet pretends to be the log: find it"
+            event(_log, logging.ERROR, "false_news", count=count, do=do)
 
     def _let_go(self) -> None:
         """Of a connection that is dead, or that came about and was never answered: nats-py would leave it open."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar, cast
@@ -50,6 +51,7 @@ from outvote.network.http_watch import Traffic, Watch
 from outvote.network.kits import Certificate
 from outvote.network.logs import event, place_of
 from outvote.network.ofrep import FLAGS, Ofrep, failed
+from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
 from outvote.network.records import check_name
 from outvote.network.tls import server_context
@@ -130,6 +132,7 @@ class EdgeApi:
         self.rewards = 0
         self.refused: Counter[int] = Counter()
         self.traffic = Traffic()
+        self._failures = OncePerMinute[str]()
         self._ofrep_api = Ofrep(edge)
         self._registry = edge_metrics.registry_of(edge, self)
         self._pages: dict[str, Callable[[], Answer]] = {
@@ -316,8 +319,10 @@ class EdgeApi:
     def _refuse(self, error: Exception, path: str) -> Answer:
         problem = problems.problem_of(error)
         self.refused[problem.status] += 1
-        if not problems.is_foreseen(error):  # its message may hold what was received: only type and place are told
-            event(_log, logging.ERROR, "request_failed", error=type(error).__qualname__, place=place_of(error))
+        if not problems.is_foreseen(error):
+            name = type(error).__qualname__  # its message may hold what was received
+            if count := self._failures.note(name, time.monotonic()):
+                event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)
         if path.startswith("/ofrep/"):
             return failed(problem.status, "GENERAL", problem.detail)
         refusal = answer(problem.status, (b"content-type", problems.CONTENT_TYPE), encode(problem))

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from outvote.network.logs import Tallied
+from outvote.network.logs import event
+from outvote.network.once_per_minute import OncePerMinute
 
 if TYPE_CHECKING:
     from outvote.network.http_connections import Connection
@@ -72,8 +73,7 @@ class Watch:
         self.accepted = 0
         """Connections since memory was given back."""
         self._ticks = ticks
-        self._unfinished = Tallied(_log, logging.WARNING, "requests_unfinished")
-        self._turned_away = Tallied(_log, logging.WARNING, "connections_turned_away")
+        self._often = OncePerMinute[str]()
 
     def tick(self, number: int, connections: Iterable[Any]) -> None:
         """Look at all connections once a second."""
@@ -89,11 +89,10 @@ class Watch:
             self.accepted = 0
             give_memory_back()
         closed = sum(connection.look(self.now) for connection in everybody) + self._end_unread(everybody)
-        if closed:
-            self.traffic.unfinished += closed
-            self._unfinished.note(count=closed)
-        self._unfinished.tell()
-        self._turned_away.tell()
+        self.traffic.unfinished += closed
+        if count := self._often.note("unfinished", self.now, count=closed):
+            event(_log, logging.WARNING, "requests_unfinished", count=count)
+        self._tell_turned_away(0)
 
     def _end_unread(self, connections: Iterable[Connection]) -> int:
         """End those that leave most unread, while all together leave too much."""
@@ -119,7 +118,11 @@ class Watch:
 
     def turn_away(self) -> None:
         self.traffic.turned_away += 1
-        self._turned_away.note()
+        self._tell_turned_away(1)
+
+    def _tell_turned_away(self, more: int) -> None:
+        if count := self._often.note("turned away", self.now, count=more):
+            event(_log, logging.WARNING, "connections_turned_away", count=count)
 
 
 def give_memory_back() -> None:

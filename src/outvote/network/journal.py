@@ -7,7 +7,6 @@ before the server has caught up is one line. No flood of records or edges can fi
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -15,16 +14,14 @@ from outvote.core.tally_server import TallyServer
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.history import DatedFold
 from outvote.network.logs import event
+from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.records import UpSubject, parse
 from outvote.network.signs import EdgeState
 
-PAUSE: Final = 60.0
-"""Seconds between two lines about records of one edge and task that were refused."""
-MOST_PAIRS: Final = 100
-"""Edges and tasks that have lines of their own; what is refused beyond them counts together, by task."""
 MOST_NAMES: Final = 20
 """Edges that are named in one line."""
 OTHERS: Final = "(others)"
+"""Edges that have no lines of their own about refused records, because there are too many: they count together."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,10 +41,8 @@ class Journal:
     def __init__(self) -> None:
         self._tasks: dict[str, _Seen] = {}
         self._begun = False
-        self._refused: Counter[tuple[str, str]] = Counter()
-        """By edge and task: since the last line about them."""
-        self._told: dict[tuple[str, str], float] = {}
-        """When that was."""
+        self._refused = OncePerMinute[tuple[str, str]]()
+        """By edge and task."""
         self._known: set[str] = set()
         """Edges that are in the log, or were heard of."""
         self._silent: set[str] = set()
@@ -95,7 +90,7 @@ class Journal:
         if seen.refused > before.refused:
             where = parse(subject)
             assert isinstance(where, UpSubject)
-            self._refuse((where.edge, task.task_id), now)
+            self._refuse(where.edge, task.task_id, now)
 
     def look(self, edges: Iterable[tuple[str, EdgeState]], now: float) -> None:
         """At every turn of the clock: which edges came, went and came back; and who was refused since."""
@@ -113,26 +108,23 @@ class Journal:
         _tell_edges(logging.INFO, "edges_first_heard", new)
         _tell_edges(logging.WARNING, "edges_silent", went)
         _tell_edges(logging.INFO, "edges_back", back)
-        self._tell_refused(now)
+        for (edge, task_id), count in self._refused.due(now):
+            _tell_refused(edge, task_id, count)
 
-    def _refuse(self, pair: tuple[str, str], now: float) -> None:
-        if pair not in self._told and len(self._told) >= MOST_PAIRS:
-            pair = OTHERS, pair[1]
-        self._refused[pair] += 1
-        if now - self._told.get(pair, -PAUSE) >= PAUSE:
-            self._tell_refused(now)
-
-    def _tell_refused(self, now: float) -> None:
-        due = {pair for pair in self._refused if now - self._told.get(pair, -PAUSE) >= PAUSE}
-        self._told = {pair: at for pair, at in self._told.items() if now - at < PAUSE} | dict.fromkeys(due, now)
-        for edge, task_id in sorted(due):
-            count = self._refused.pop((edge, task_id))
-            event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
+    def _refuse(self, edge: str, task_id: str, now: float) -> None:
+        if not self._refused.has_room_for((edge, task_id)):
+            edge = OTHERS
+        if count := self._refused.note((edge, task_id), now):
+            _tell_refused(edge, task_id, count)
 
 
 def _seen(task: FoldedTask) -> _Seen:
     held = isinstance(task.server, TallyServer) and task.server.held
     return _Seen(len(task.eliminations), task.stopped, held, task.killed, task.refused, len(task.discounted))
+
+
+def _tell_refused(edge: str, task_id: str, count: int) -> None:
+    event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
 
 
 def _tell_edges(level: int, name: str, edges: list[str]) -> None:

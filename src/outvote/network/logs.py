@@ -12,28 +12,23 @@ import re
 import sys
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from outvote.network.once_per_minute import OncePerMinute
 
 FORMATS: Final = ("text", "json")
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 Fields: TypeAlias = Mapping[str, Any]
 
-PAUSE: Final = 60.0
-"""Seconds between two lines of a kind that requesters can cause."""
-OFTEN: Final = frozenset({"request_failed"})
-"""Events of that kind; the warnings of libraries are too."""
-MOST_KINDS: Final = 100
-
 _OWN: Final = "outvote_event"
 """The attribute of a record that was made here: its name and its fields."""
-_TIMES: Final = "outvote_times"
-"""How often it happened since it was last told."""
+_COUNT: Final = "outvote_count"
+"""The attribute of a library's record: how often it happened since it was last told."""
 _WORDS: Final = re.compile(r"[A-Za-z ,.:_-]*")
 _PLAIN: Final = re.compile(r"[^\s\"=\\]+")
 
@@ -44,42 +39,12 @@ def event(logger: logging.Logger, level: int, name: str, /, **fields: object) ->
         logger.log(level, in_words(name, fields), extra={_OWN: (name, fields)}, stacklevel=2)
 
 
-class Tallied:
-    """An event that requesters can cause as often as they like: told at once, then once a minute at most, with how
-    often it was. Reasons are words of our own."""
-
-    def __init__(
-        self, logger: logging.Logger, level: int, name: str, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._logger = logger
-        self._level = level
-        self._name = name
-        self._clock = clock
-        self._told: dict[str, float] = {}
-        self._waiting: Counter[str] = Counter()
-
-    def note(self, reason: str = "", *, count: int = 1) -> None:
-        self._waiting[reason] += count
-        self.tell()
-
-    def tell(self) -> None:
-        """What waits, of that whose minute is over."""
-        if not self._waiting:
-            return
-        now = self._clock()
-        for reason, count in list(self._waiting.items()):
-            if now - self._told.get(reason, now - PAUSE) >= PAUSE:
-                self._told[reason] = now
-                del self._waiting[reason]
-                event(self._logger, self._level, self._name, **({"reason": reason} if reason else {}), count=count)
-
-
 @contextmanager
 def written(form: str, level: str) -> Iterator[None]:
     """Everything that is logged meanwhile goes to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(form))
-    handler.addFilter(Seldom())
+    handler.addFilter(OfLibraries())
     root = logging.getLogger()
     before = root.level
     root.addHandler(handler)
@@ -119,31 +84,24 @@ def _value(value: object) -> str:
     return text if not isinstance(value, str) or _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-class Seldom(logging.Filter):
-    """Lets through all that is ours; of libraries what they warn of. What a requester can cause as often as they like
-    is told once a minute, with a count: nobody outside can fill a disk."""
+class OfLibraries(logging.Filter):
+    """Lets through all that is ours. Of libraries it lets through warnings and errors, each at most once a minute."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: dict[tuple[str, str], tuple[float, int]] = {}
-        """When each was told last, and how often it was left out since."""
+        self._often = OncePerMinute[tuple[str, str]]()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        name, _ = getattr(record, _OWN, ("", None))
-        if name and name not in OFTEN:
+        if hasattr(record, _OWN):
             return True
         if record.levelno < logging.WARNING:
             return False
-        key = record.name, name or _words(record)
-        last, left_out = self._told.get(key, (-PAUSE, 0))
-        if record.created - last < PAUSE:
-            self._told[key] = last, left_out + 1
-            return False
-        if len(self._told) >= MOST_KINDS:
-            self._told.clear()
-        self._told[key] = record.created, 0
-        setattr(record, _TIMES, left_out + 1)
-        return True
+        kind = record.name, _words(record)
+        if not self._often.has_room_for(kind):
+            kind = record.name, ""
+        count = self._often.note(kind, record.created)
+        setattr(record, _COUNT, count)
+        return count > 0
 
 
 class Lines(logging.Formatter):
@@ -153,9 +111,6 @@ class Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         name, fields = getattr(record, _OWN, None) or ("library", _of_library(record))
-        times = getattr(record, _TIMES, 1)
-        if times > 1:
-            fields = {**fields, "times": times}
         return line(self._form, record.created, record.levelname.lower(), name, fields)
 
 
@@ -167,7 +122,7 @@ def _words(record: logging.LogRecord) -> str:
 
 def _of_library(record: logging.LogRecord) -> Fields:
     """Its words; of an error its type and its place."""
-    fields: dict[str, Any] = {"logger": record.name, "says": _words(record)}
+    fields: dict[str, Any] = {"logger": record.name, "says": _words(record), "count": getattr(record, _COUNT)}
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         fields |= {"error": type(error).__qualname__, "place": place_of(error)}

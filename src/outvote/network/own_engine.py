@@ -7,9 +7,12 @@ import asyncio
 import logging
 from typing import Final
 
+from outvote.core.errors import InvalidTask
 from outvote.network.engine import Engine, EngineError
 from outvote.network.logs import event
 from outvote.network.server import SyncServer
+from outvote.network.tls import server_context
+from outvote.network.watched_files import WatchedFiles
 
 LIFE_LOOK: Final = 0.1
 """Seconds between two looks whether it runs."""
@@ -50,12 +53,13 @@ async def while_certificates_last(engine: Engine) -> None:
     if engine.kit is None:
         await asyncio.Event().wait()
         return
-    files = engine.kit.certificate
-    seen = [each.stat().st_mtime_ns for each in files]
+    certificate = engine.kit.certificate
+    files = WatchedFiles(certificate)
     while True:
         await asyncio.sleep(CERTIFICATE_LOOK)
-        now = [each.stat().st_mtime_ns for each in files if each.exists()]
-        if len(now) == len(seen) and now != seen:
-            seen = now
-            engine.reload()
-            event(_log, logging.INFO, "engine_certificate_renewed")
+        try:
+            if files.reload(lambda: server_context(certificate)):
+                engine.reload()
+                event(_log, logging.INFO, "engine_certificate_renewed")
+        except InvalidTask:
+            event(_log, logging.ERROR, "certificate_not_loaded", file=certificate.chain.name)

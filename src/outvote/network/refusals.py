@@ -7,13 +7,15 @@ address or path.
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from outvote.network.exposure import host_of
-from outvote.network.logs import Tallied
+from outvote.network.logs import event
+from outvote.network.once_per_minute import OncePerMinute
 
 MOST_KNOWN: Final = 100
 """Values of `Host` that are remembered to be good: a port may be any."""
@@ -84,11 +86,12 @@ class Refusals:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
-        self._told = Tallied(_log, logging.WARNING, "requests_refused")
+        self._often = OncePerMinute[str]()
 
     def note(self, reason: str) -> None:
         self.counts[reason] += 1
-        self._told.note(reason)
+        if count := self._often.note(reason, time.monotonic()):
+            event(_log, logging.WARNING, "requests_refused", reason=reason, count=count)
 
 
 class Hosts:

@@ -1,8 +1,4 @@
-"""TLS of the HTTP listeners and of their clients: version 1.2 at least, and certificates that are renewed as it runs.
-
-A renewed certificate is loaded apart from the one in use, and takes its place when it is whole: a file that is half
-written or damaged changes nothing.
-"""
+"""TLS of the HTTP listeners and of their clients: version 1.2 at least, and certificates renewed as it runs."""
 
 from __future__ import annotations
 
@@ -10,20 +6,19 @@ import asyncio
 import logging
 import ssl
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from outvote.core.errors import InvalidTask
 from outvote.network.kits import Certificate
 from outvote.network.logs import event
 from outvote.network.tokens import check_private
+from outvote.network.watched_files import WatchedFiles
 
 LOOK_AGAIN: Final = 1.0
 """Seconds between two looks at the files of a certificate."""
 PROTOCOLS: Final = ["http/1.1"]
 
 _log = logging.getLogger(__name__)
-
-_State: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 def server_context(certificate: Certificate) -> ssl.SSLContext:
@@ -58,53 +53,34 @@ def client_context(ca: Path | None) -> ssl.SSLContext:
 
 async def keep_fresh(context: ssl.SSLContext, certificate: Certificate) -> None:
     """For ever: when the files of a certificate have changed, who connects from then on is shown the new one."""
-    watch = Renewal(context, certificate)
+    renewal = Renewal(context, certificate)
     while True:
         await asyncio.sleep(LOOK_AGAIN)
-        watch.look()
+        renewal.look()
 
 
 class Renewal:
-    """What is known of a certificate's files."""
+    """Loads a renewed certificate apart from the one in use, and then shows it in its place."""
 
     def __init__(self, context: ssl.SSLContext, certificate: Certificate) -> None:
         self._context = context
         self._certificate = certificate
-        self._in_use = self._state()
-        self._failed: _State | None = None
-        self._told: _State | None = None
+        self._files = WatchedFiles(certificate)
 
     def look(self) -> None:
-        """Load what has changed; what cannot be loaded twice in a row, and so is not being written, is told once."""
-        state = self._state()
-        if state in (self._in_use, self._told):
-            return
         try:
-            fresh = server_context(self._certificate)
+            if self._files.reload(self._load):
+                event(_log, logging.INFO, "certificate_renewed", file=self._certificate.chain.name)
         except InvalidTask:
-            if state == self._failed:
-                self._told = state
-                event(_log, logging.ERROR, "certificate_not_loaded", file=self._certificate.chain.name)
-            self._failed = state
-            return
-        self._in_use, self._failed, self._told = state, None, None
+            event(_log, logging.ERROR, "certificate_not_loaded", file=self._certificate.chain.name)
+
+    def _load(self) -> None:
+        fresh = server_context(self._certificate)
 
         def show(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, first: ssl.SSLContext) -> None:
             connection.context = fresh
 
         self._context.sni_callback = show  # it is called for each handshake, also where no name is asked for
-        event(_log, logging.INFO, "certificate_renewed", file=self._certificate.chain.name)
-
-    def _state(self) -> _State:
-        return tuple(_look(path) for path in self._certificate)
-
-
-def _look(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _no_password() -> str:

@@ -23,6 +23,7 @@ from outvote.core.errors import InvalidTask
 from outvote.files import write_private
 from outvote.network.logs import event
 from outvote.network.records import check_name
+from outvote.network.watched_files import WatchedFiles
 
 Role = Literal["admin", "viewer", "application"]
 """admin: all of a server's API; viewer: only to look; application: an edge's API."""
@@ -125,9 +126,8 @@ class TokenBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = self._look()  # before it is read: what is written meanwhile is read again
-        self._good = _verdicts(read_tokens(path))
-        self._broken: object = None
+        self._file = WatchedFiles([path])
+        self._load()
         self._looked = time.monotonic()
 
     def check(self, presented: bytes | None, *, now: float | None = None) -> Verdict:
@@ -148,27 +148,16 @@ class TokenBook:
         return found
 
     def _read_again(self) -> None:
-        """A file that is gone or damaged changes nothing: what was good stays good. It is told once."""
+        """If the file is gone or damaged, the tokens that were good stay good."""
         self._looked = time.monotonic()
-        seen = self._look()
-        if seen == self._seen:
-            return
         try:
-            self._good = _verdicts(read_tokens(self._path))
+            if self._file.reload(self._load):
+                event(_log, logging.INFO, "tokens_read", tokens=len(self._good))
         except InvalidTask:
-            if self._broken != (seen,):
-                event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
-            self._broken = (seen,)
-            return
-        self._seen, self._broken = seen, None
-        event(_log, logging.INFO, "tokens_read", tokens=len(self._good))
+            event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
 
-    def _look(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+    def _load(self) -> None:
+        self._good = _verdicts(read_tokens(self._path))
 
 
 def _verdicts(tokens: Iterable[Token]) -> Sequence[tuple[str, Verdict]]:

@@ -1,0 +1,56 @@
+"""Files that may be replaced while they are in use: certificates, credentials, tokens.
+
+New content takes the place of the old when it is whole. A file that is half written or damaged changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from outvote.core.errors import InvalidTask
+
+_State: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+
+class WatchedFiles:
+    """Files that belong together. Create it before you read them: what is written meanwhile is then read again."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = tuple(paths)
+        self._in_use = self._state()
+        self._failed: _State | None = None
+        self._reported: _State | None = None
+
+    def reload(self, load: Callable[[], object]) -> bool:
+        """Call `load` if a file has changed. Return whether it has loaded the new content.
+
+        `load` raises `InvalidTask` for content that it cannot use. The error is raised here only once, and only if the
+        same content fails twice in a row: content that fails once may still be being written.
+        """
+        state = self._state()
+        if state in (self._in_use, self._reported):
+            return False
+        try:
+            load()
+        except InvalidTask:
+            if state == self._failed:
+                self._reported = state
+                raise
+            self._failed = state
+            return False
+        self._in_use, self._failed, self._reported = state, None, None
+        return True
+
+    def _state(self) -> _State:
+        return tuple(_state_of(path) for path in self._paths)
+
+
+def _state_of(path: Path) -> tuple[int, int, int] | None:
+    """Differs once the file was replaced; None while there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
