@@ -34,7 +34,7 @@ MOST_BUDGET = 20.0
 MOST_EPSILON = 0.999999
 """Of Tally: means that differ by more cannot be told from 0 and 1."""
 RULES = 1
-"""The version of the rules by which participants judge a task."""
+"""The number of a task's record and of the rules by which participants judge it. Others are refused."""
 MOST = 2**53
 """Nothing is counted beyond what a floating-point number can count to."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -116,9 +116,7 @@ class Task:
         if fallback is not None and fallback not in self.arms:
             raise InvalidTask(f"fallback must be one of the arms {one_of(self.arms)}, got {_shown(fallback)}")
         put("fallback", fallback)
-        if type(rules) is not int or rules != RULES:
-            raise InvalidTask(f"rules must be {RULES}, got {_shown(rules)}: this task needs another version of outvote")
-        put("rules", rules)
+        put("rules", _rules(rules))
         put("tolerate", self._tolerate(tolerate))
         self.schedules()  # refuses an ε whose epochs are infinite
 
@@ -169,7 +167,9 @@ class Task:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Task:
-        """Read what `to_json` wrote; unknown, missing and wrong fields are refused."""
+        """Read what `to_json` wrote; unknown, missing and wrong fields are refused, and so are other rules."""
+        if isinstance(data, Mapping) and "rules" in data:
+            _rules(data["rules"])  # first: a record of other rules may have other fields
         if not is_record(data):
             given = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
             fields = sorted(set(cls.__dataclass_fields__) - OPTIONAL)
@@ -291,6 +291,15 @@ def _fingerprint(task: Task) -> str:
     import json
 
     return hashlib.sha256(json.dumps(task.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _rules(rules: object) -> int:
+    if type(rules) is not int or rules != RULES:
+        raise InvalidTask(
+            f"rules must be {RULES}, got {_shown(rules)}: the task was made for another version of Outvote; "
+            "use that version, or create the task again with this one"
+        )
+    return rules
 
 
 def _number(field: str, value: object, *, most: float, allowed: str, excluded: bool = False) -> float:

@@ -105,10 +105,19 @@ class BitBudget(msgspec.Struct, frozen=True):
     budget: int | None
 
 
+class UnreadableTask(msgspec.Struct, frozen=True):
+    """A task of the log that this version of the server cannot read, and why. It is not judged; edges that can read it
+    go on with it. It can be deleted by its id."""
+
+    id: str
+    why: str
+
+
 class TaskList(msgspec.Struct, frozen=True):
     """All tasks of the log."""
 
     tasks: tuple[TaskSummary, ...]
+    unreadable: tuple[UnreadableTask, ...]
     bits: BitBudget
 
 
