@@ -347,7 +347,8 @@ def test_the_json_of_a_task_has_its_fields_and_no_others() -> None:
         "privacy_budget": None,
         "reward_window": 60.0,
         "fallback": None,
-        "rules": 1,
+        "rules": 2,
+        "tolerate": 0,
     }
 
 

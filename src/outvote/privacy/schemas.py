@@ -239,7 +239,7 @@ TASK_RECORD: Final = Schema(
             ("reward_window", "number", "seconds: a length, not a time", True),
             ("fallback", "words", "served when stopped", True),
             ("rules", "count", "version", False),
-            ("tolerate", "count", "liars allowed for", True),
+            ("tolerate", "count", "liars allowed for", False),
         )
     ),
 )
