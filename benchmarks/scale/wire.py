@@ -73,7 +73,7 @@ async def ask(server: OperatedServer, edge: Link, others: int, count: int) -> di
         described = Task(arms=4, players=players, epsilon=0, delta=0.05, protocol="tally", name=name)
         tasks[f"{name}-0123abcd"] = FoldedTask(f"{name}-0123abcd", described)
     known = {task_id: 0 if number < HOSTED else ALL for number, task_id in enumerate(tasks)}
-    question = {"incarnation": "0123456789abcdef", "tasks": known, "brief": True}
+    question = {"incarnation": "0123456789abcdef", "tasks": known}
     await edge.ask("edge-123456", question)
     before, cpu = edge.wire_bytes, time.process_time()
     for _ in range(count):

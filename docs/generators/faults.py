@@ -26,7 +26,7 @@ MEANING = {
     "kill-node": "`kill -9` of a node, the only one or one of three",
     "kill-server": "`kill -9` of one server or of both",
     "kill-together": "`kill -9` of an edge, a server and a node at once",
-    "next-rules": "a server and an edge of the next version of the rules, and a task that only they know",
+    "next-rules": "not injected any more: a server and an edge of another version of the rules, and a task of theirs",
     "one-way-down": "nothing comes back from one or all nodes: they store, and nobody hears of it",
     "one-way-node": "a node speaks, and hears no other node",
     "one-way-up": "nothing reaches one or all nodes",
@@ -93,8 +93,8 @@ def found() -> str:
 
 
 def _operations(kept: dict[str, Any]) -> dict[str, int]:
-    """By kind; a run that was kept before there were operators has none."""
-    return dict(kept.get("operations", {}))
+    """By kind."""
+    return dict(kept["operations"])
 
 
 def _of_operators(kept: dict[str, Any]) -> list[tuple[str, str]]:

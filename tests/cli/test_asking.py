@@ -53,7 +53,7 @@ def kit(folder: Path, name: str, server: str, authority: Authority, holders: Hol
     """As an operator is given it."""
     made = folder / f"kit-{name}"
     made.mkdir(exist_ok=True)
-    (made / "kit.json").write_text(json.dumps({"kit": "operator", "server": server}))
+    (made / "kit.json").write_text(json.dumps({"kit": "operator", "version": 1, "server": server}))
     shutil.copy(authority.path, made / "ca.pem")
     write_private(made / "token", holders.secrets[name].encode() + b"\n")
     return made

@@ -418,6 +418,20 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
 # ---- to find something
 
 
+def test_a_task_that_cannot_be_read_is_listed_with_why(look: Look) -> None:
+    async def visit(there: Looking) -> None:
+        record = {**Story().task.to_json(), "rules": 7}
+        await there.server.link.store("outvote.down.shop-1.task", json.dumps(record).encode())
+        await comes(lambda: "shop-1" in there.server.fold.unreadable, "the record is read")
+        page = await there.page("/")
+        assert faults(page) == []
+        told = page.one("div", role="alert", **{"data-key": "unreadable-shop-1"}).text
+        assert told.startswith("The task shop-1 cannot be read. This server does not judge it: rules must be")
+        assert told.endswith("or delete it: outvote task delete shop-1")
+
+    look(visit)
+
+
 def test_tasks_are_found_by_name_and_status_and_those_that_need_an_eye_are_first(look: Look) -> None:
     async def visit(there: Looking) -> None:
         await there.tell(Story(name="red-stopped").stop())

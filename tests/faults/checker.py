@@ -44,8 +44,6 @@ class Evidence:
     """By edge and task: more than this no tally may speak of. Sites that are not here are not looked at."""
     damaged: frozenset[str] = frozenset()
     """Edges that lost a store: lives of theirs may have none."""
-    newer: frozenset[str] = frozenset()
-    """Processes of the next version of the rules: they know tasks that others do not."""
     actions: Sequence[Action] = ()
     """What operators did."""
     served: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
@@ -87,7 +85,7 @@ def _lost(evidence: Evidence) -> Iterator[Finding]:
 
 def _against_stores(evidence: Evidence) -> Iterator[Finding]:
     """Every message is in its store and in the log, once and with one content."""
-    folded = fold(evidence.log, newer=True)
+    folded = fold(evidence.log)
     lives = {(each.edge, each.incarnation) for each in evidence.stores}
     with_store: list[Record] = []
     for record in evidence.log:
@@ -155,19 +153,16 @@ def _counted_twice(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _disagreements(evidence: Evidence) -> Iterator[Finding]:
-    for newer in (False, True):
-        folded = fold(evidence.log, newer=newer)
-        by_hand = counted_by_hand(evidence.log, folded.tasks)
-        for name, views in evidence.servers.items():
-            if (name in evidence.newer) == newer:
-                yield from _server_disagrees(name, views, folded.tasks)
-                yield from _counts_otherwise(name, views, by_hand)
-        for name, views in evidence.edges.items():
-            if (name in evidence.newer) == newer:
-                yield from _edge_disagrees(name, views, folded.tasks)
-                yield from served_otherwise(name, evidence.served.get(name, {}), folded)
+    folded = fold(evidence.log)
+    by_hand = counted_by_hand(evidence.log, folded.tasks)
+    for name, views in evidence.servers.items():
+        yield from _server_disagrees(name, views, folded.tasks)
+        yield from _counts_otherwise(name, views, by_hand)
+    for name, views in evidence.edges.items():
+        yield from _edge_disagrees(name, views, folded.tasks)
+        yield from served_otherwise(name, evidence.served.get(name, {}), folded)
     for name, remembered in evidence.remembered.items():
-        forgotten = sorted(remembered & folded.deleted)  # by the newer one, which knows all
+        forgotten = sorted(remembered & folded.deleted)
         if forgotten:
             yield Finding("disagreement", f"the store of {name} has something of {forgotten}, which were deleted")
 

@@ -10,7 +10,7 @@ import asyncio
 import random
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from faults.nursery import Child, Nursery
 from faults.proxy import Proxy
 from faults.schedule import Planned, Schedule
 from faults.spaces import Spaces
-from faults.traffic import Door, Users, ask, view
+from faults.traffic import Door, Users, ask
 from network.processes import comes
 from network.small_disk import Disk, mount, unmount
 from outvote.network.access import Access
@@ -81,10 +81,6 @@ class Fleet:
         """By name."""
         self._open = {each.name: each for each in schedule.tasks}
         """Tasks that users come for, by name."""
-        self.newer: set[str] = set()
-        """Processes of the next version of the rules."""
-        self.new_tasks: set[str] = set()
-        """Names of tasks of the next rules."""
         self.going = asyncio.Event()
         self.spaces: Spaces | None = None
         self._number = number
@@ -285,26 +281,6 @@ class Fleet:
 
     async def _post(self, server: str, body: dict[str, Any]) -> tuple[int, Any]:
         return await ask(self.members[server].door, "POST", "/v1/tasks", body, patience=12.0)
-
-    async def create_new(self, body: dict[str, Any], server: str, patient: Callable[[], bool]) -> bool:
-        """A task of the next rules, at a server that may be cut off just now; whether it came to be."""
-        while patient():
-            try:
-                status, answer = await self._post(server, body)
-            except Exception:  # it does not answer, for now
-                status, answer = 0, None
-            if status == 201:
-                self.task_ids[answer["name"]] = answer["id"]
-                self.new_tasks.add(answer["name"])
-                return True
-            if status == 409:  # an earlier try was stored after all
-                _, answer = await view(self.members[server].door, f"/v1/tasks/{body['name']}")
-                if answer:
-                    self.task_ids[body["name"]] = answer["id"]
-                    self.new_tasks.add(body["name"])
-                    return True
-            await asyncio.sleep(0.2)
-        return False
 
     # ---- what operators do
 

@@ -14,12 +14,8 @@ from pathlib import Path
 
 from faults.fleet import Fleet, Member, copy_store, remove_store
 from faults.proxy import DIRECTIONS, Direction, Trouble, Way
-from faults.schedule import OF_NODES, Fault, Planned
+from faults.schedule import OF_NODES, Fault
 from network.processes import comes
-
-SETTLE = 15.0
-"""Seconds in which a node that lost its disk must have copied the log."""
-NEW_TASK = Planned("newer", "tally", {"red": 0.8, "green": 0.2}, 0.0, 0.1)
 
 
 @dataclass(frozen=True)
@@ -335,24 +331,6 @@ class Injection:
     async def _twin_edge(self, fault: Fault) -> None:
         """A second process of one name, with a store of its own."""
         await self._fleet.add(f"{fault.target}-twin", identity=fault.target)
-
-    # ---- versions
-
-    async def _next_rules(self, fault: Fault) -> None:
-        """A server and an edge of the next version come in beside the old ones, and a task that only they know."""
-        fleet = self._fleet
-        edge = fleet.schedule.edges[0]
-        for name in (fault.target, edge):
-            fleet.kill(name)
-            fleet.members[name].planted = "faults.newer"
-            fleet.newer.add(name)
-        await asyncio.sleep(fault.lasts)
-        for name in (fault.target, edge):
-            fleet.begin(name)
-        task = NEW_TASK.task(fleet.schedule.edges).to_json() | {"rules": 2}
-        until = time.monotonic() + SETTLE
-        if await fleet.create_new(task, fault.target, lambda: time.monotonic() < until):
-            fleet.users[edge].add_task(NEW_TASK.name, NEW_TASK.means)
 
     def _store(self, name: str) -> Path:
         store = self._fleet.members[name].store

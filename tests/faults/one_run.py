@@ -218,7 +218,6 @@ async def _collect(fleet: Fleet, actions: list[Action]) -> Evidence:
         edges=edges,
         told=told,
         damaged=frozenset(fleet.schedule.damaged),
-        newer=frozenset(fleet.newer),
         actions=list(actions),
         served=served,
         remembered=remembered,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import nullcontext
 from typing import NamedTuple
 
-from faults.next_rules import learnt
 from network.audit import Record
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
@@ -34,20 +32,18 @@ def up_of(record: Record) -> UpSubject | None:
 
 
 def tasks_of(log: Iterable[Record]) -> dict[str, Task]:
-    """All tasks of a log, of all rules."""
+    """All tasks of a log."""
     found: dict[str, Task] = {}
-    with learnt():
-        for record in log:
-            where = where_of(record)
-            if isinstance(where, DownSubject) and where.kind == "task":
-                found[where.task_id] = read_task(record.payload)
+    for record in log:
+        where = where_of(record)
+        if isinstance(where, DownSubject) and where.kind == "task":
+            found[where.task_id] = read_task(record.payload)
     return found
 
 
-def fold(log: Iterable[Record], *, newer: bool = False) -> Fold:
-    """The log as a server of one version or of the next has it."""
+def fold(log: Iterable[Record]) -> Fold:
+    """The log as a server has it."""
     found = Fold()
-    with learnt() if newer else nullcontext():
-        for number, subject, payload in log:
-            found.apply(subject, payload, number)
+    for number, subject, payload in log:
+        found.apply(subject, payload, number)
     return found

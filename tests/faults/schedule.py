@@ -52,7 +52,6 @@ KINDS: Final = (
     "full-disk-node",
     "twin-edge",
     *DAMAGE,
-    "next-rules",
 )
 OF_THREE: Final = ("kill-leader", "wipe-node", "cut-node", "vanish-node", "one-way-node")
 """What only a cluster survives, or has."""
@@ -227,8 +226,8 @@ def _fault(kind: str, rng: random.Random, nodes: int, edges: Sequence[str], serv
         "one": f"{rng.choice((*edges, *servers))}|{rng.choice((*names, 'n*'))}",
         "many": rng.choice((f"{rng.choice((*edges, *servers))}|n*", "e*|n*", "s*|n*", "*|n*")),
     }
-    if kind in ("kill-leader", "next-rules"):
-        chosen = "" if kind == "kill-leader" else "s2"
+    if kind == "kill-leader":
+        chosen = ""
     elif kind == "kill-together":
         chosen = f"{target['edge']}|{target['server']}|{target['node']}"
     elif kind in ("cut-edge", "cut-server"):
@@ -258,10 +257,10 @@ def _without_impossible(faults: list[Fault], nodes: int) -> tuple[Fault, ...]:
             _of_nodes(each) and {each.kind, fault.kind} & set(LOSES_DISK) for each in kept if _of_nodes(fault)
         ):
             continue
-        stores = (*DAMAGE, "twin-edge", "full-disk-edge", "next-rules")
+        stores = (*DAMAGE, "twin-edge", "full-disk-edge")
         if any(_edge_of(each) == _edge_of(fault) != "" and {each.kind, fault.kind} & set(stores) for each in kept):
             continue
-        if fault.kind in ("next-rules", "full-disk-node") and any(each.kind == fault.kind for each in kept):
+        if fault.kind == "full-disk-node" and any(each.kind == fault.kind for each in kept):
             continue
         kept.append(fault)
     return tuple(kept)
@@ -273,6 +272,4 @@ def _of_nodes(fault: Fault) -> bool:
 
 def _edge_of(fault: Fault) -> str:
     """The edge that is ended, if one is."""
-    if fault.kind == "next-rules":
-        return "e1"
     return fault.target.partition("|")[0] if fault.kind.endswith(("-edge", "-store", "-together")) else ""

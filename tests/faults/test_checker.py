@@ -188,15 +188,6 @@ def test_a_store_with_another_content_than_the_log_is_found(good: Evidence) -> N
     assert "counted twice" in kinds(replace(good, stores=[other, second]))
 
 
-def test_a_task_of_the_next_rules_is_for_those_who_know_them(good: Evidence) -> None:
-    record = TASK.to_json() | {"rules": 2, "name": "newer"}
-    log = [*good.log, Record(len(good.log) + 1, "outvote.down.newer-1.task", json.dumps(record).encode())]
-    assert kinds(replace(good, log=log)) == set()  # nobody of the next version is there
-    assert kinds(replace(good, log=log, newer=frozenset(["s2"]))) == {"disagreement"}  # who ought to know it
-    judging = {T: good.servers["s1"][T], "newer-1": good.servers["s1"][T]}
-    assert kinds(replace(good, log=log, servers={"s1": judging})) == {"disagreement"}  # who cannot, and does
-
-
 # ---- what operators did
 
 STOP, KILL, REVIVE, DELETE, CREATE = (f"{each}-task" for each in ("stop", "kill", "revive", "delete", "create"))

@@ -51,8 +51,7 @@ STORES = (
     Fault(1.0, "pause-server", "s1", 0.5),
     Fault(1.2, "cut-server", "s2|n*", 0.5, 0.9),
 )
-VERSIONS = (
-    Fault(0.3, "next-rules", "s2", 0.1),
+TWINS = (
     Fault(0.4, "twin-edge", "e2", 0.1),
     Fault(0.6, "delay", "*|n*", 0.6, 0.5),
     Fault(0.8, "cut-edge", "e3|n*", 0.6, 0.1),
@@ -90,7 +89,7 @@ SHUT_OUT = (Operation(0.8, "discount", "e2", "s2"),)
 SHORT = {
     "alone": Schedule(1, 1, EDGES[:3], SERVERS, OPERATED, ALONE, operations=IN_TROUBLE, later=LATER),
     "stores": Schedule(2, 1, EDGES, SERVERS, OPERATED, STORES, operations=AWAY),
-    "versions": Schedule(3, 1, EDGES[:3], SERVERS, SEVERAL, VERSIONS),
+    "twins": Schedule(3, 1, EDGES[:3], SERVERS, SEVERAL, TWINS),
     "three nodes": Schedule(4, 3, EDGES[:3], SERVERS, VOTES, THREE),
     "three nodes with credentials": Schedule(
         5, 3, EDGES[:3], SERVERS, TASKS, LOST_DISK, secured=True, operations=SHUT_OUT

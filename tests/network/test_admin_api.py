@@ -16,7 +16,7 @@ from network.operating import TALLY, VOTES, operated
 from network.processes import comes
 from outvote.core import protocols
 from outvote.core.messages import Vote
-from outvote.core.task import Task
+from outvote.core.task import RULES, Task
 from outvote.network import admin_api
 from outvote.network.admin_views import description, most_bits
 from outvote.network.engine import Engine
@@ -91,7 +91,7 @@ REFUSED = [
     (422, {**TALLY, "players": None}, "players must be a whole number or a list, got None"),
     (422, {**TALLY, "name": "a shop"}, "name must be 1 to 64 letters"),
     (422, json.dumps({**TALLY, "delta": float("nan")}).encode(), "delta must be a number above 0 and below 1, got nan"),
-    (422, {**Task(**TALLY).to_json(), "rules": 2}, "rules must be 1, got 2"),
+    (422, {**Task(**TALLY).to_json(), "rules": RULES + 1}, f"rules must be {RULES}, got {RULES + 1}"),
 ]
 
 

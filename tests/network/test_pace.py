@@ -13,7 +13,6 @@ import pytest
 from network.edge_http import host, task
 from network.operating import TALLY, operated
 from network.processes import comes
-from outvote.core.task import RULES
 from outvote.network import edge as edge_module
 from outvote.network.edge import CATCH_UP_EVERY, LONGEST_PAUSE, TICK, Edge, told_pause
 from outvote.network.edge_api import EdgeApi
@@ -21,7 +20,7 @@ from outvote.network.engine import Engine
 from outvote.network.fold import Fold
 from outvote.network.link import Link
 from outvote.network.pace import LEAST_HEARD, QUESTIONS, Pace
-from outvote.network.records import Foreign, task_record
+from outvote.network.records import task_record
 from outvote.network.signs import SILENT_AFTER
 
 MANY = 1_000_000
@@ -133,33 +132,6 @@ def test_an_edge_counts_the_questions_that_were_let_lie(
     assert set(asked) == {"ams"}
 
 
-def test_an_edge_that_an_older_server_has_answered_asks_until_it_meets_a_newer_one(
-    engine: Engine, edge: Edge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The older one knows of a task of rules that are the edge's, not its own."""
-    monkeypatch.setattr(edge_module, "CATCH_UP_EVERY", 1000.0)  # so that it is not this that it waits for
-    edge._ask_again = 1000.0
-    older = Fold(foreign={"shop-1": Foreign("shop", RULES)})
-
-    async def run() -> None:
-        async with operated(engine) as (_, api):
-            assert (await api.post("/v1/tasks", json=TALLY)).status_code == 201
-        async with await Link.connect(engine.url, name="older", patience=10) as link:
-            await link.answer(lambda name, asked: older.catch_up(name, asked["incarnation"], asked["tasks"]))
-            await edge.start(engine.url)
-            await comes(lambda: edge._in_part >= 3, "it has asked more than once")
-            assert not edge.tasks
-            pauses = [edge._pause(True, False) for _ in range(200)]
-            assert max(pauses) <= TICK * 2**edge._in_part
-        async with operated(engine):
-            await comes(lambda: "shop" in edge.tasks, "it knows the task")
-            assert edge._in_part == 0
-            assert edge._pause(True, False) > 700
-            await edge.stop()
-
-    asyncio.run(run())
-
-
 # ---- tasks of others
 
 
@@ -176,20 +148,17 @@ def fleet(named: int, *others: str) -> Fold:
 
 def test_of_tasks_of_others_an_edge_is_told_the_ids_once() -> None:
     fold = fleet(30, "shop", "page")
-    whole, brief = fold.catch_up("ams", "life", {}), fold.catch_up("ams", "life", {}, brief=True)
-    assert len(whole["tasks"]) == 32
-    assert "others" not in whole
-    assert set(brief["tasks"]) == {"shop-1", "page-1"}
-    assert brief["tasks"] == {key: whole["tasks"][key] for key in brief["tasks"]}
-    assert brief["others"] == [f"task-{number}-1" for number in range(30)]
-    assert not brief["more"]
-    assert len(json.dumps(brief)) < len(json.dumps(whole)) / 10
-    again = fold.catch_up("ams", "life", dict.fromkeys(whole["tasks"], 0), brief=True)
+    answer = fold.catch_up("ams", "life", {})
+    assert set(answer["tasks"]) == {"shop-1", "page-1"}
+    assert answer["others"] == [f"task-{number}-1" for number in range(30)]
+    assert not answer["more"]
+    assert len(json.dumps(answer)) < sum(len(task_record(each.task)) for each in fold.tasks.values()) / 10
+    again = fold.catch_up("ams", "life", dict.fromkeys(fold.tasks, 0))
     assert set(again["tasks"]) == {"shop-1", "page-1"}
     assert "others" not in again
     assert not again["more"]
     fold.apply("outvote.down.task-7-1.delete", b"{}", 100)
-    assert fold.catch_up("ams", "life", {"task-7-1": 1 << 30}, brief=True)["deleted"] == ["task-7-1"]
+    assert fold.catch_up("ams", "life", {"task-7-1": 1 << 30})["deleted"] == ["task-7-1"]
 
 
 def test_very_many_tasks_of_others_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +167,7 @@ def test_very_many_tasks_of_others_come_in_parts(monkeypatch: pytest.MonkeyPatch
     known: dict[str, int] = {}
     answers: list[dict[str, Any]] = []
     while not answers or answers[-1]["more"]:
-        answers.append(fold.catch_up("ams", "life", known, brief=True))
+        answers.append(fold.catch_up("ams", "life", known))
         known |= dict.fromkeys([*answers[-1]["tasks"], *answers[-1].get("others", [])], 0)
         assert len(answers) < 50
     assert len(known) == 101

@@ -398,7 +398,9 @@ def sealed_again(snapshot: Tree, **changes: Any) -> Tree:
 def test_another_version_is_refused_though_it_is_whole() -> None:
     snapshot = new_player().snapshot()
     assert sealed_again(snapshot) == snapshot
-    assert "version 1 is needed, got 2" in refused(PLAIN, sealed_again(snapshot, version=2))
+    for version in (1, 3, None, "2"):
+        message = refused(PLAIN, sealed_again(snapshot, version=version))
+        assert f"has version {version!r}, version 2 is needed: use the version of Outvote that took it" in message
 
 
 def test_one_kind_is_not_restored_as_the_other() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from outvote.core.errors import InvalidTask
-from outvote.core.task import Task
+from outvote.core.task import RULES, Task
 
 SOUND: dict[str, Any] = {"arms": 3, "players": 4, "epsilon": 0.5, "delta": 0.05}
 TALLY: dict[str, Any] = {"protocol": "tally"}
@@ -153,8 +153,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"fallback": "3"}, ["fallback", "one of the arms '0', '1', '2'", "got '3'"]),
     ({"fallback": 1}, ["fallback", "got 1"]),
     ({"fallback": []}, ["fallback", "got []"]),
-    ({"rules": 2}, ["rules", "must be 1", "got 2"]),
-    ({"rules": "1"}, ["rules", "must be 1", "got '1'"]),
+    ({"rules": RULES + 1}, ["rules", f"must be {RULES}", f"got {RULES + 1}", "use that version"]),
+    ({"rules": str(RULES)}, ["rules", f"must be {RULES}", f"got '{RULES}'"]),
     ({"name": ""}, ["name", "1 to 64 letters", "got ''"]),
     ({"name": "a b"}, ["name", "1 to 64 letters", "got 'a b'"]),
     ({"name": "a/b"}, ["name", "1 to 64 letters", "got 'a/b'"]),
@@ -347,7 +347,8 @@ def test_the_json_of_a_task_has_its_fields_and_no_others() -> None:
         "privacy_budget": None,
         "reward_window": 60.0,
         "fallback": None,
-        "rules": 1,
+        "rules": 2,
+        "tolerate": 0,
     }
 
 
@@ -357,6 +358,12 @@ def test_json_with_a_field_missing_is_refused(field: str) -> None:
     del data[field]
     with pytest.raises(InvalidTask, match=field):
         Task.from_json(data)
+
+
+@pytest.mark.parametrize("rules", [RULES - 1, RULES + 1, str(RULES), None, True, [RULES]])
+def test_json_of_other_rules_is_refused_for_its_rules_whatever_its_fields(rules: object) -> None:
+    with pytest.raises(InvalidTask, match=rf"^rules must be {RULES}, got .*: .* another version of Outvote; use "):
+        Task.from_json({"rules": rules, "name": "shop", "colour": "red"})
 
 
 def test_json_with_an_unknown_field_is_refused() -> None:
@@ -395,7 +402,7 @@ def test_what_is_no_task_in_json_is_refused(data: Any) -> None:
         ("code_weights", [1.0]),
         ("code_weights", None),
         ("reward_window", 0),
-        ("rules", 2),
+        ("rules", RULES + 1),
         ("name", None),
     ],
 )

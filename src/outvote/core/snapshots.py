@@ -12,7 +12,8 @@ from typing import Any
 from outvote.core.errors import MalformedSnapshot
 from outvote.core.task import Task
 
-VERSION = 1
+VERSION = 2
+"""The number of this format. Others are refused."""
 
 
 def seal(kind: str, task: Task, state: dict[str, Any]) -> dict[str, Any]:
@@ -31,7 +32,12 @@ def unseal(data: object, kind: str, task: Task) -> Mapping[str, Any]:
         raise MalformedSnapshot(
             f"the snapshot was cut or altered: its content has the checksum {expected}, it says {data['checksum']!r}"
         )
-    for field, wanted in (("kind", kind), ("version", VERSION), ("task", task.fingerprint())):
+    if record.get("version") != VERSION:
+        raise MalformedSnapshot(
+            f"the snapshot has version {record.get('version')!r}, version {VERSION} is needed: "
+            "use the version of Outvote that took it, or start the participant afresh"
+        )
+    for field, wanted in (("kind", kind), ("task", task.fingerprint())):
         if record.get(field) != wanted:
             raise MalformedSnapshot(f"a snapshot of {field} {wanted!r} is needed, got {record.get(field)!r}")
     return record

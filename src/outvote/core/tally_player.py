@@ -217,7 +217,7 @@ class TallyPlayer:
         current = Batch.of_row(record["current"])
         player._batch = player._by_ticket.get(current.ticket, current)
         begun = [batch for batch in player._by_ticket.values() if batch.left and batch is not player._batch]
-        begun += map(Batch.of_row, record.get("uncounted", ()))  # snapshots of earlier versions have none
+        begun += map(Batch.of_row, record["uncounted"])
         player._begun = {batch.arm: batch for batch in begun}
         if player._windowed:
             player._full = [batch.ticket for batch in player._by_ticket.values() if not batch.left]

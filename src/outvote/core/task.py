@@ -33,13 +33,11 @@ MOST_BUDGET = 20.0
 """A privacy budget beyond this adds no noise in a lifetime, so it would only pretend."""
 MOST_EPSILON = 0.999999
 """Of Tally: means that differ by more cannot be told from 0 and 1."""
-RULES = 1
-"""The version of the rules by which participants judge a task."""
+RULES = 2
+"""The number of a task's record and of the rules by which participants judge it. Others are refused."""
 MOST = 2**53
 """Nothing is counted beyond what a floating-point number can count to."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-OPTIONAL = frozenset({"tolerate"})
-"""Fields that a record has only where they are set: tasks from before they were keep their fingerprint."""
 
 
 @dataclass(frozen=True, init=False, slots=True, weakref_slot=True)
@@ -62,7 +60,7 @@ class Task:
     reward_window: float | None
     fallback: str | None
     rules: int
-    tolerate: int = 0
+    tolerate: int
 
     def __init__(
         self,
@@ -116,9 +114,7 @@ class Task:
         if fallback is not None and fallback not in self.arms:
             raise InvalidTask(f"fallback must be one of the arms {one_of(self.arms)}, got {_shown(fallback)}")
         put("fallback", fallback)
-        if type(rules) is not int or rules != RULES:
-            raise InvalidTask(f"rules must be {RULES}, got {_shown(rules)}: this task needs another version of outvote")
-        put("rules", rules)
+        put("rules", _rules(rules))
         put("tolerate", self._tolerate(tolerate))
         self.schedules()  # refuses an ε whose epochs are infinite
 
@@ -153,12 +149,8 @@ class Task:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON types; `Task.from_json` is the inverse. What is optional and not set is left out."""
-        return {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-            if key not in OPTIONAL or value
-        }
+        """Plain JSON types; `Task.from_json` is the inverse."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
     def fingerprint(self) -> str:
         """The same for equal tasks, on every machine; different for different ones."""
@@ -169,13 +161,13 @@ class Task:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Task:
-        """Read what `to_json` wrote; unknown, missing and wrong fields are refused."""
+        """Read what `to_json` wrote; unknown, missing and wrong fields are refused, and so are other rules."""
+        if isinstance(data, Mapping) and "rules" in data:
+            _rules(data["rules"])  # first: a record of other rules may have other fields
         if not is_record(data):
             given = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-            fields = sorted(set(cls.__dataclass_fields__) - OPTIONAL)
-            raise InvalidTask(
-                f"a task must have exactly the fields {fields}, and may have {sorted(OPTIONAL)}, got {str(given)[:200]}"
-            )
+            fields = sorted(cls.__dataclass_fields__)
+            raise InvalidTask(f"a task must have exactly the fields {fields}, got {str(given)[:200]}")
         values = dict(data)
         instances = values.pop("instances")
         players, names = values.pop("players"), values.pop("player_names")
@@ -278,8 +270,7 @@ class Task:
 
 def is_record(data: object) -> bool:
     """Whether it has the fields of what `to_json` writes."""
-    fields = set(Task.__dataclass_fields__)
-    return isinstance(data, Mapping) and fields - OPTIONAL <= set(data) <= fields
+    return isinstance(data, Mapping) and set(data) == set(Task.__dataclass_fields__)
 
 
 _FINGERPRINTS: weakref.WeakKeyDictionary[Task, str] = weakref.WeakKeyDictionary()
@@ -291,6 +282,15 @@ def _fingerprint(task: Task) -> str:
     import json
 
     return hashlib.sha256(json.dumps(task.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _rules(rules: object) -> int:
+    if type(rules) is not int or rules != RULES:
+        raise InvalidTask(
+            f"rules must be {RULES}, got {_shown(rules)}: the task was made for another version of Outvote; "
+            "use that version, or create the task again with this one"
+        )
+    return rules
 
 
 def _number(field: str, value: object, *, most: float, allowed: str, excluded: bool = False) -> float:

@@ -9,7 +9,7 @@ from typing import Final
 
 from outvote.core.tally_server import TallyServer
 from outvote.network.admin_api import Admin
-from outvote.network.admin_views import Status, TaskSummary
+from outvote.network.admin_views import Status, TaskSummary, UnreadableTask
 from outvote.network.fold import FoldedTask
 
 ORDER: Final[tuple[Status, ...]] = ("held", "running", "finished", "stopped")
@@ -32,6 +32,7 @@ class Row:
 @dataclass(frozen=True)
 class Overview:
     rows: list[Row]
+    unreadable: tuple[UnreadableTask, ...]
     counts: Counter[str]
     edges: Counter[str]
     bits: int
@@ -42,7 +43,8 @@ class Overview:
 
 def overview(admin: Admin, asked: Mapping[str, str]) -> Overview:
     """All tasks, or those whose name holds what is asked for, and whose status is."""
-    tasks = admin.tasks().tasks
+    listed = admin.tasks()
+    tasks = listed.tasks
     query, status = asked.get("q", "").strip(), asked.get("status", "")
     wanted = [
         shown
@@ -53,6 +55,7 @@ def overview(admin: Admin, asked: Mapping[str, str]) -> Overview:
     folded = admin.server.fold.tasks
     return Overview(
         rows=[_row(shown, folded[shown.id]) for shown in wanted],
+        unreadable=listed.unreadable,
         counts=Counter(shown.status for shown in tasks),
         edges=Counter(admin.server.edge_counts()),
         bits=sum(shown.bits.total for shown in tasks),

@@ -130,7 +130,9 @@ def read_state(content: bytes) -> FleetFile:
     except msgspec.MsgspecError as error:
         raise InvalidTask(f"{FILE} is damaged: {error}; restore it from your backup of the fleet folder") from None
     if state.version != VERSION:
-        raise InvalidTask(f"{FILE} has version {state.version}, this program reads {VERSION}")
+        raise InvalidTask(
+            f"{FILE} has version {state.version}, this version of Outvote reads {VERSION}: use the one that wrote it"
+        )
     return state
 
 

@@ -32,6 +32,7 @@ from outvote.network.admin_views import (
     Switched,
     TaskDescription,
     TaskList,
+    UnreadableTask,
     description,
     status,
     summary,
@@ -118,7 +119,9 @@ class Admin:
         return answer(Switched(found.task_id, found.task.name, killed))
 
     async def delete(self, request: Request) -> Response:
-        await self.delete_task(self.find(request))
+        asked: str = request.path_params["task"]
+        task_id = asked if asked in self.server.fold.unreadable else self.find(request).task_id
+        await self._stored(self.server.delete_task(task_id))
         return Response(status_code=204)
 
     async def expect(self, request: Request) -> Response:
@@ -202,7 +205,10 @@ class Admin:
 
     def tasks(self) -> TaskList:
         dated = self.server.dated
-        return TaskList(tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()))
+        return TaskList(
+            tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()),
+            tuple(UnreadableTask(task_id, why) for task_id, why in dated.unreadable.items()),
+        )
 
     def describe_task(self, found: FoldedTask) -> TaskDescription:
         """Intervals take a while: they are computed again only when something has changed."""

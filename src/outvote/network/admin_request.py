@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
-from outvote.core.task import NAME, PROTOCOLS, Task, is_record
+from outvote.core.task import NAME, PROTOCOLS, RULES, Task, is_record
 from outvote.network import expectation
 from outvote.network.expectation import Expectation
 from outvote.network.problems import Problem
@@ -46,7 +46,7 @@ class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     privacy_budget: Positive | None = None
     reward_window: Positive | None = None
     fallback: str | None = None
-    rules: int = 1
+    rules: int = RULES
     tolerate: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

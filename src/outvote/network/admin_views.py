@@ -97,10 +97,19 @@ class TaskSummary(msgspec.Struct, frozen=True):
     edge_count: int
 
 
+class UnreadableTask(msgspec.Struct, frozen=True):
+    """A task of the log that this version of the server cannot read, and why. It is not judged; edges that can read it
+    go on with it. It can be deleted by its id."""
+
+    id: str
+    why: str
+
+
 class TaskList(msgspec.Struct, frozen=True):
     """All tasks of the log."""
 
     tasks: tuple[TaskSummary, ...]
+    unreadable: tuple[UnreadableTask, ...]
 
 
 class EliminationView(msgspec.Struct, frozen=True):

@@ -19,13 +19,13 @@ from typing import Any, cast
 from outvote.core import protocols
 from outvote.core.errors import OutvoteError
 from outvote.core.events import check_arm, check_reward
-from outvote.core.task import MOST, RULES, Task
+from outvote.core.task import MOST, Task
 from outvote.network.access import Access
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
 from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
 from outvote.network.link import PATIENCE, Link
 from outvote.network.logs import event
-from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task
+from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task, task_record
 from outvote.network.together import cancel
 
 TICK = 0.2
@@ -80,8 +80,6 @@ class Edge:
         """Whether one did when it was last asked."""
         self._unanswered = 0
         """Questions one after the other that were let lie: whoever should answer has too much to do."""
-        self._in_part = 0
-        """Answers one after the other of servers of an older version, which do not know all that this edge does."""
         self._ask_again = CATCH_UP_EVERY
         """Seconds after which it shall be asked again, as a server told."""
         self._left = (0, 0)
@@ -89,6 +87,8 @@ class Edge:
         self._clock = clock
         self._wall_clock = wall_clock
         self._rng = rng
+        self.unreadable: dict[str, str] = {}
+        """By id, the tasks whose record this version cannot read, and why. What the store has of them is kept."""
         self._not_ours: set[str] = set()
         """Tasks of others, so that they are not asked for again."""
         self._conflicts: dict[tuple[str, str], float] = {}
@@ -97,7 +97,9 @@ class Edge:
         """The tasks by id."""
         self._running: list[asyncio.Task[None]] = []
         for task_id, record in store.tasks().items():
-            self._host(task_id, read_task(record.encode()))
+            task = self._read(task_id, record.encode())
+            if task is not None:
+                self._host(task_id, task)
 
     # ---- what an application does
 
@@ -167,9 +169,12 @@ class Edge:
             if names_others(payload, self.name):
                 self._not_ours.add(where.task_id)
             elif hosted is None:
-                self._join(where.task_id, read_task(payload).to_json())
+                self._join(where.task_id, payload)
         elif hosted is None:
-            if where.task_id not in self._not_ours:
+            if where.task_id in self.unreadable:
+                if where.kind == "delete":
+                    self._forget(where.task_id)
+            elif where.task_id not in self._not_ours:
                 self.missed.set()
         elif where.kind == "stop":
             self._stop(hosted)
@@ -189,6 +194,7 @@ class Edge:
         """All that the fleet knows and this edge did not, at once."""
         for task_id in answer["deleted"]:  # one that is only missing is news to a server that lags behind
             self._not_ours.discard(task_id)
+            self._forget(task_id)
             hosted = self._hosted.get(task_id)
             if hosted is not None:
                 self._leave(hosted)
@@ -198,7 +204,7 @@ class Edge:
                 self._learn(task_id, read_told(task_id, known))
             except StoreFailed:
                 raise
-            except OutvoteError as error:  # of a later version, perhaps: the other tasks are understood all the same
+            except OutvoteError as error:  # the other tasks are understood all the same
                 event(_log, logging.ERROR, "answer_not_understood", id=str(task_id)[:80], error=str(error))
 
     # ---- timer ticks
@@ -248,8 +254,8 @@ class Edge:
         while True:
             self.missed.clear()
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
-            there = known | dict.fromkeys(self._not_ours, ALL)
-            asked = {"incarnation": self.store.incarnation, "tasks": there, "brief": True}
+            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], ALL)
+            asked = {"incarnation": self.store.incarnation, "tasks": there}
             answer = await self.link.ask(self.name, asked)
             self._note_answer(answer is not None)
             if answer is None:
@@ -257,7 +263,6 @@ class Edge:
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
                 continue  # something was heard while the answer was under way: it would be applied twice
             self._ask_again = told_pause(answer)
-            self._in_part = self._in_part + 1 if is_in_part(answer) else 0
             try:
                 self.caught_up(answer)
                 if (
@@ -330,13 +335,10 @@ class Edge:
 
     def _pause(self, answered: bool, connected_anew: bool) -> float:
         """Seconds until the next question. Where nobody listens one is asked at every tick, which costs nothing; where
-        questions are let lie, more and more seldom: asked again at once they would never be answered. So also where an
-        older server has answered: another may know what it does not."""
+        questions are let lie, more and more seldom: asked again at once they would never be answered."""
         if not answered:
             longest = min(TICK * 2.0 ** min(self._unanswered, 20), CATCH_UP_EVERY)
             return longest * (0.5 + 0.5 * random.random()) if self._unanswered else TICK
-        if self._in_part:
-            return min(TICK * 2.0 ** min(self._in_part, 20), self._ask_again) * (0.5 + 0.5 * random.random())
         return CATCH_UP_AGAIN if connected_anew else self._ask_again * (1.0 - 0.25 * random.random())
 
     def _hear(self, subject: str, payload: bytes) -> None:
@@ -366,9 +368,28 @@ class Edge:
             raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
         return task
 
-    def _join(self, task_id: str, record: dict[str, Any]) -> HostedTask | None:
-        """Host a task; None if it is not for this edge, or its name is not free here yet."""
-        task = Task.from_json(record)
+    def _read(self, task_id: str, record: bytes | dict[str, Any]) -> Task | None:
+        """The task, if this version can read its record. Else it is skipped, and the log says so once."""
+        try:
+            task = read_task(record) if isinstance(record, bytes) else Task.from_json(record)
+        except OutvoteError as error:
+            if task_id not in self.unreadable:
+                event(_log, logging.ERROR, "task_not_readable", id=task_id, error=str(error))
+            self.unreadable[task_id] = str(error)
+            return None
+        self.unreadable.pop(task_id, None)
+        return task
+
+    def _forget(self, task_id: str) -> None:
+        """Drop what the store has of a deleted task that was not readable."""
+        if self.unreadable.pop(task_id, None) is not None:
+            self.store.drop_task(task_id)
+
+    def _join(self, task_id: str, record: bytes | dict[str, Any]) -> HostedTask | None:
+        """Host a task; None if it cannot be read, is not for this edge, or its name is not free here yet."""
+        task = self._read(task_id, record)
+        if task is None:
+            return None
         if task.player_names and self.name not in task.player_names:
             self._not_ours.add(task_id)
             return None
@@ -380,7 +401,7 @@ class Edge:
                 return None
             event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=there.task_id, now=task_id)
             self._leave(there)
-        self.store.put_task(task_id, json.dumps(record))
+        self.store.put_task(task_id, task_record(task).decode())
         event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
         return self._host(task_id, task)
 
@@ -462,12 +483,6 @@ class Edge:
                 "switches": task.switches,
             }
         )
-
-
-def is_in_part(answer: Mapping[str, Any]) -> bool:
-    """Whether there are tasks that this version knows, and the server that answered does not."""
-    beyond = answer.get("beyond")
-    return isinstance(beyond, list) and any(each == RULES for each in beyond)
 
 
 def told_pause(answer: Mapping[str, Any]) -> float:

@@ -44,9 +44,8 @@ SCHEMA: Final[Mapping[str, str]] = {
 META_KEYS: Final = ("incarnation", "file", "saves", "digest")
 """All that `meta` holds: the incarnation, the identity of its file, the number of durable writes, and the sum over all
 other rows."""
-SCHEMA_VERSION: Final = 2
-READABLE: Final = (1, 2)
-"""Versions that are read: the first had no sum, and gets one."""
+SCHEMA_VERSION: Final = 3
+"""The number of this format, with what is saved in it. Others are refused."""
 APPLICATION_ID: Final = int.from_bytes(b"OutV", "big")
 WAL_PAGES: Final = 64
 """So many pages of the write-ahead log, and it is taken into the file and written from its start again. It holds the
@@ -207,8 +206,7 @@ class EdgeStore:
         note = self._lock.read()
         meta = dict(self._rows("SELECT key, value FROM meta"))
         self._digest = self._sum()
-        [(version,)] = execute("PRAGMA user_version")
-        if version == SCHEMA_VERSION and meta and meta.get("digest") != str(self._digest):
+        if meta and meta.get("digest") != str(self._digest):
             raise StoreUnusable(f"the store {self.path} is damaged (a row is not as it was written): {_START_AFRESH}")
         self._saves = int(meta.get("saves", "0"))
         self.incarnation = meta.get("incarnation", "")
@@ -221,10 +219,6 @@ class EdgeStore:
                 execute("DELETE FROM messages")
                 self._digest = self._sum()
                 self._put_meta(incarnation=self.incarnation, file=identity)
-                execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif version != SCHEMA_VERSION:
-            with self._transaction(durable=True):
-                execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         else:
             execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out now
             execute("ROLLBACK")
@@ -387,9 +381,9 @@ def _check_header(path: Path) -> None:
     magic, version, application = _HEADER.unpack(head.ljust(_HEADER.size, b"\0"))
     if magic != b"SQLite format 3\0" or application != APPLICATION_ID:
         raise StoreUnusable(f"{path} is a file, but not the store of an edge: give another path, or move it away")
-    if version not in READABLE:
+    if version != SCHEMA_VERSION:
         raise StoreUnusable(
-            f"the store {path} has schema version {version}, allowed is {' or '.join(map(str, READABLE))}: "
+            f"the store {path} has schema version {version}, this version of Outvote reads {SCHEMA_VERSION}: "
             f"run the version of Outvote that made it, or {_START_AFRESH}"
         )
 

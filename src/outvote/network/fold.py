@@ -24,11 +24,9 @@ from outvote.network.kept import Kept
 from outvote.network.records import (
     Coder,
     DownSubject,
-    Foreign,
     UpSubject,
     parse,
     read_discount,
-    read_foreign,
     read_switch,
     read_task,
 )
@@ -247,9 +245,8 @@ class Fold:
     """Tasks of which this server may know more than the log."""
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
-    foreign: dict[str, Foreign] = field(default_factory=dict)
-    """By id, the tasks whose rules this version does not know. It does not judge them, but their names are taken: else
-    it would have a second task of that name, which newer servers do not have."""
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """By id, the tasks whose record this version cannot read, and why. It does not judge them: people are told."""
 
     def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> FoldedTask | None:
         """Read one record; returns the task that it touched. When it was stored changes nothing here."""
@@ -267,23 +264,21 @@ class Fold:
     def _touch(self, where: UpSubject | DownSubject, payload: bytes) -> FoldedTask | None:
         task = self.tasks.get(where.task_id)
         if isinstance(where, DownSubject) and where.kind == "task":
-            if task is not None or where.task_id in self.deleted:
+            if task is not None or where.task_id in self.deleted or where.task_id in self.unreadable:
                 return None
             try:
                 created = FoldedTask(where.task_id, read_task(payload))
-            except OutvoteError:
-                foreign = read_foreign(payload)
-                if foreign is not None and not self.is_taken(foreign.name):
-                    self.foreign[where.task_id] = foreign
+            except OutvoteError as error:
+                self.unreadable[where.task_id] = str(error)
                 raise
-            if self.is_taken(created.task.name):  # two servers were asked at once: the first stored has it
+            if self.named(created.task.name) is not None:  # two servers were asked at once: the first stored has it
                 self.deleted.add(where.task_id)
                 return None
             self.tasks[where.task_id] = created
             return created
         if task is None:
-            if where.task_id in self.foreign and isinstance(where, DownSubject) and where.kind == "delete":
-                del self.foreign[where.task_id]
+            if where.task_id in self.unreadable and isinstance(where, DownSubject) and where.kind == "delete":
+                del self.unreadable[where.task_id]
                 self.deleted.add(where.task_id)
             return None
         if isinstance(where, UpSubject):
@@ -316,10 +311,6 @@ class Fold:
         """The task that has this name now."""
         return next((task for task in self.tasks.values() if task.task.name == name), None)
 
-    def is_taken(self, name: str) -> bool:
-        """Whether a task has this name now, also one that this version cannot judge."""
-        return self.named(name) is not None or any(name == each.name for each in self.foreign.values())
-
     def proposals(self) -> Iterator[Proposal]:
         """Everything that ought to be in the log and is not."""
         for task_id in sorted(self.pending):
@@ -327,19 +318,18 @@ class Fold:
             if proposal is not None:
                 yield proposal
 
-    def catch_up(self, edge: str, incarnation: str, known: Mapping[str, int], *, brief: bool = False) -> dict[str, Any]:
+    def catch_up(self, edge: str, incarnation: str, known: Mapping[str, int]) -> dict[str, Any]:
         """What an edge must know that hosts the tasks `known`, with so many eliminations each.
 
         Tasks that are new to it, eliminations that it lacks, what was stopped and deleted, and what the log holds of
-        its own messages. An answer has a size: `more` says that it should be asked for again. In `brief`, tasks that
-        are not for this edge are only named under `others`, once: their records are most of what there is. Rules of
-        tasks of which this version can say nothing are `beyond` it: who knows them asks again, and may meet another.
+        its own messages. An answer has a size: `more` says that it should be asked for again. Tasks that are not for
+        this edge are only named under `others`, once: their records are most of what there is.
         """
         tasks: dict[str, Any] = {}
         others: list[str] = []
         left_out = size = 0
         for task_id, task in self.tasks.items():
-            if brief and task.players and edge not in task.players:
+            if task.players and edge not in task.players:
                 if task_id in known:
                     left_out += 1
                 elif size <= LARGEST_ANSWER:
@@ -364,11 +354,10 @@ class Fold:
                 if size > LARGEST_ANSWER and tasks:
                     continue
             tasks[task_id] = told
-        beyond = sorted({each.rules for each in self.foreign.values()})
         answer = {
             "read": self.read,
             "tasks": tasks,
             "deleted": [task_id for task_id in known if task_id in self.deleted],
             "more": len(tasks) + len(others) + left_out < len(self.tasks),
         }
-        return answer | ({"others": others} if others else {}) | ({"beyond": beyond} if beyond else {})
+        return answer | ({"others": others} if others else {})

@@ -108,8 +108,8 @@ class HostedTask:
 # ---- what a server tells of a task
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What a server says of one task when it is asked what was missed. Fields of a later version are let pass."""
+class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server says of one task when it is asked what was missed."""
 
     stopped: bool
     highest: Annotated[int, msgspec.Meta(ge=-1, le=10**16)]
@@ -136,7 +136,7 @@ def read_told(task_id: str, known: object) -> Told:
 
 
 def read_others(answer: Mapping[str, Any]) -> list[str]:
-    """The tasks that are not for this edge, as a server names them; one of an earlier version does not."""
+    """The tasks that are not for this edge, as a server names them."""
     others = answer.get("others", [])
     if not isinstance(others, list) or not all(isinstance(each, str) for each in others):
         raise MalformedMessage(f"the tasks of others must be a list of ids, got {str(others)[:80]!r}")
@@ -159,15 +159,15 @@ def names_others(record: bytes, edge: str) -> bool:
 # ---- what a store keeps of a task
 
 
-class Saved(msgspec.Struct, frozen=True):
+class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A task as it was when it was last saved."""
 
     player: dict[str, Any]
     eliminations: Number
     announced: tuple[int, ...]
     stopped: bool
-    killed: bool = False
-    switches: Number = 0
+    killed: bool
+    switches: Number
 
 
 def restored(task_id: str, task: Task, saved: str, rng: random.Random | None) -> HostedTask:

@@ -15,7 +15,7 @@ from outvote.network.fold import Fold, FoldedTask
 from outvote.network.history import DatedFold
 from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
-from outvote.network.records import UpSubject, parse
+from outvote.network.records import DOWN, UpSubject, parse
 from outvote.network.signs import EdgeState
 
 MOST_NAMES: Final = 20
@@ -53,6 +53,14 @@ class Journal:
         self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}
         self._known = set(fold.edges)
         event(_log, logging.INFO, "log_read", records=fold.read, tasks=len(fold.tasks), edges=len(fold.edges))
+        for task_id, why in fold.unreadable.items():
+            _tell_unreadable(task_id, why)
+
+    def note_unreadable(self, fold: Fold, subject: str) -> None:
+        """A record of no task was read: if it is a task that this version cannot read, say so."""
+        task_id = subject.removeprefix(f"{DOWN}.").removesuffix(".task")
+        if self._begun and subject.endswith(".task") and task_id in fold.unreadable:
+            _tell_unreadable(task_id, fold.unreadable[task_id])
 
     def note(self, fold: Fold, task: FoldedTask, subject: str, now: float) -> None:
         """A record of this task was read."""
@@ -125,6 +133,10 @@ def _seen(task: FoldedTask) -> _Seen:
 
 def _tell_refused(edge: str, task_id: str, count: int) -> None:
     event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
+
+
+def _tell_unreadable(task_id: str, why: str) -> None:
+    event(_log, logging.ERROR, "task_not_readable", id=task_id, error=why)
 
 
 def _tell_edges(level: int, name: str, edges: list[str]) -> None:

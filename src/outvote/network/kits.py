@@ -25,6 +25,7 @@ from outvote.network.records import check_name
 from outvote.network.tokens import check_private
 
 VERSION: Final = 1
+"""The number of this format. Others are refused."""
 
 
 class Certificate(NamedTuple):
@@ -34,14 +35,20 @@ class Certificate(NamedTuple):
     key: Path
 
 
-class KitFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class KitFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`kit.json`."""
 
     kit: str
-    version: int = 1  # what one is that names none
+    version: int = VERSION
     edge: str = ""
     nats: list[str] = []
     server: str = ""
+
+
+class _Version(msgspec.Struct):
+    """What is read first of `kit.json`: a kit of another version may have other fields."""
+
+    version: int
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,14 @@ def read_operator_kit(folder: Path) -> OperatorKit:
 def _read(folder: Path, kind: str) -> KitFile:
     path = folder / "kit.json"
     try:
-        told = msgspec.json.decode(path.read_bytes(), type=KitFile)
+        content = path.read_bytes()
+        version = msgspec.json.decode(content, type=_Version).version
+        if version != VERSION:
+            raise InvalidTask(
+                f"the kit {str(folder)!r} has version {version}, this version of Outvote reads {VERSION}: "
+                "make it anew with `outvote fleet`"
+            )
+        told = msgspec.json.decode(content, type=KitFile)
     except OSError as error:
         raise InvalidTask(
             f"{str(folder)!r} is no kit: kit.json: {error.strerror}; `outvote fleet` makes kits, and a copy must have "
@@ -168,8 +182,6 @@ def _read(folder: Path, kind: str) -> KitFile:
         raise _broken(folder, f"kit.json: {error}") from None
     if told.kit != kind:
         raise InvalidTask(f"{str(folder)!r} is the kit of an {told.kit}, needed is that of an {kind}")
-    if told.version != VERSION:
-        raise InvalidTask(f"{str(folder)!r} has version {told.version}, this program reads {VERSION}: make it anew")
     return told
 
 

@@ -15,7 +15,7 @@ from outvote.network.history import DatedFold, EdgeHistory
 from outvote.network.journal import Journal
 from outvote.network.link import Link
 from outvote.network.pace import Pace
-from outvote.network.records import UP
+from outvote.network.records import DOWN, UP
 from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState, Signs
 
@@ -62,7 +62,11 @@ class OperatedServer(SyncServer):
         self._caught_up = True
 
     def has_changed(self, task: FoldedTask | None, subject: str) -> None:
-        if task is not None:
+        if task is None:
+            if subject.startswith(DOWN):
+                self._journal.note_unreadable(self.fold, subject)
+                self.changes.note(FLEET)
+        else:
             self._journal.note(self.fold, task, subject, self.clock())
             self.changes.note(task.task_id, FLEET)
             if self._caught_up and subject.startswith(UP):  # a message is a sign of life, too

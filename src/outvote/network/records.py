@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from outvote.core.codes import Codebook, pack, unpack
 from outvote.core.errors import InvalidTask, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
-from outvote.core.task import NAME, RULES, Task
+from outvote.core.task import NAME, Task
 
 _TOKEN = r"[A-Za-z0-9_-]{1,80}"
 """What a name or an id can be: anything else could be a wildcard to the engine."""
@@ -94,25 +94,6 @@ def read_task(payload: bytes) -> Task:
     except (ValueError, RecursionError) as error:
         raise MalformedMessage(f"a task must be JSON: {error}") from None
     return Task.from_json(record)
-
-
-class Foreign(NamedTuple):
-    """What this version can read of a task whose rules it does not know."""
-
-    name: str
-    rules: int
-
-
-def read_foreign(payload: bytes) -> Foreign | None:
-    """Of a task of other rules; None if it is no such task."""
-    try:
-        record: Any = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict) or type(record.get("rules")) is not int or record["rules"] == RULES:
-        return None
-    name = record.get("name")
-    return Foreign(name, record["rules"]) if isinstance(name, str) and NAME.fullmatch(name) else None
 
 
 def switch_record(killed: bool) -> bytes:

@@ -90,8 +90,12 @@ class SyncServer:
             raise NameTaken(
                 f"a task named {task.name!r} exists already ({there.task_id}): {differences(there.task, task)}"
             )
-        if self.fold.is_taken(task.name):
-            raise NameTaken(f"a task named {task.name!r} exists already, of rules that this version does not know")
+        for task_id, why in self.fold.unreadable.items():
+            if task_id.rpartition("-")[0] == task.name:  # a version that can read it would drop the new one
+                raise NameTaken(
+                    f"a task named {task.name!r} exists already ({task_id}), and this version cannot read it: {why}. "
+                    f"Choose another name, or delete {task_id}"
+                )
 
     async def create(self, task: Task) -> str:
         """A new task under its name; a name is free again once the task that had it was deleted."""
@@ -111,9 +115,10 @@ class SyncServer:
 
     async def delete_task(self, task_id: str) -> None:
         """Edges forget it."""
-        self._known(task_id)
+        if task_id not in self.fold.unreadable:
+            self._known(task_id)
         await self._link.store(str(DownSubject(task_id, "delete")), b"{}")
-        await self.wait_for(lambda: task_id not in self.fold.tasks)
+        await self.wait_for(lambda: task_id in self.fold.deleted)
 
     async def expect(self, task_id: str, expectation: Expectation) -> None:
         """What operators expect of a task from now on."""
@@ -202,8 +207,7 @@ class SyncServer:
             return None
         known = question.get("tasks")
         counts = known if isinstance(known, dict) and all(type(each) is int for each in known.values()) else {}
-        brief = question.get("brief") is True
-        answer = self.fold.catch_up(edge, str(question.get("incarnation", "")), counts, brief=brief)
+        answer = self.fold.catch_up(edge, str(question.get("incarnation", "")), counts)
         ask_again = self.answers()
         return answer if ask_again is None else answer | {"ask_again": ask_again}
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from outvote.core.task import MOST
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of these tables: it goes up when a field comes, goes, or means something else."""
 
 KINDS: Final[Mapping[str, str]] = {
@@ -197,7 +197,6 @@ QUESTION: Final = Schema(
     (
         Field("incarnation", "random", "random name of the store", "drawn when the file was made"),
         Field("tasks.*", "count", "eliminations known, by task id", _FROM_ALL),
-        Field("brief", "flag", "`true`: of tasks of others only their names are wanted", "always the same"),
     ),
 )
 CONNECT: Final = Schema(
@@ -240,7 +239,7 @@ TASK_RECORD: Final = Schema(
             ("reward_window", "number", "seconds: a length, not a time", True),
             ("fallback", "words", "served when stopped", True),
             ("rules", "count", "version", False),
-            ("tolerate", "count", "liars allowed for", True),
+            ("tolerate", "count", "liars allowed for", False),
         )
     ),
 )
@@ -264,7 +263,6 @@ ANSWER: Final = Schema(
         Field("more", "flag", "ask again", "the size of the answer"),
         Field("deleted[]", "id", "tasks deleted", "said by operators"),
         Field("others[]", "id", "tasks that are for other sites", "said by operators", optional=True),
-        Field("beyond[]", "count", "rules of tasks that the server does not know", "said by operators", optional=True),
         Field("tasks.*.stopped", "flag", "stopped", "said by operators"),
         Field("tasks.*.highest", "number", "highest number of this edge's own messages", "its own, back"),
         Field("tasks.*.count", "count", "how many of them the log has", "its own, back"),
@@ -353,6 +351,7 @@ LOG_EVENTS: Final = frozenset(
         "task_joined",
         "task_left",
         "task_in_no_log",
+        "task_not_readable",
         "catch_up_failed",
         "catch_up_works",
         "answer_not_understood",

@@ -203,11 +203,9 @@ class Explainer:
             asked: Any = json.loads(frame.payload)
         except ValueError:
             return "a question is JSON"
-        if frame.header or not isinstance(asked, dict) or not {"incarnation", "tasks", "brief"} <= set(asked):
-            return "a question has an incarnation, tasks, and brief, and no header"
+        if frame.header or not isinstance(asked, dict) or not {"incarnation", "tasks"} <= set(asked):
+            return "a question has an incarnation and tasks, and no header"
         odd = unexplained(QUESTION, asked)
-        if asked["brief"] is not True:
-            odd.append("brief is always true")
         if asked["incarnation"] != self._known.incarnations[self._edge]:
             odd.append("the incarnation is not that of the store")
         if not set(asked["tasks"]) <= {self._known.task_id}:
