@@ -199,6 +199,8 @@ def list_tasks(args: argparse.Namespace) -> int:
         tasks = found["tasks"]
         shown = task_show.task_table(tasks) if tasks else "no tasks; outvote task create makes one"
         task_show.console().print(shown)
+        for task in found["unreadable"]:
+            task_show.console().print(f"{task['id']} cannot be read: {task['why']}", markup=False)
     return 0
 
 

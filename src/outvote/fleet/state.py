@@ -124,16 +124,22 @@ class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
+class _Version(msgspec.Struct, frozen=True):
+    """What is read first: a file of another version may have other fields."""
+
+    version: int
+
+
 def read_state(content: bytes) -> FleetFile:
     try:
-        state = msgspec.json.decode(content, type=FleetFile)
+        version = msgspec.json.decode(content, type=_Version).version
+        if version != VERSION:
+            raise InvalidTask(
+                f"{FILE} has version {version}, this version of Outvote reads {VERSION}: use the one that wrote it"
+            )
+        return msgspec.json.decode(content, type=FleetFile)
     except msgspec.MsgspecError as error:
         raise InvalidTask(f"{FILE} is damaged: {error}; restore it from your backup of the fleet folder") from None
-    if state.version != VERSION:
-        raise InvalidTask(
-            f"{FILE} has version {state.version}, this version of Outvote reads {VERSION}: use the one that wrote it"
-        )
-    return state
 
 
 def write_state(state: FleetFile) -> bytes:
