@@ -6,17 +6,23 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench paper docs gallery site screenshots attacks hostile faults load soak compiled clean
+.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile faults load soak compiled clean
 
 help: ## show what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.run ## watch a fleet of real processes find the best of five variants
 	@$(BIN)/outvote demo $(DEMO)
 
-test: compiled ## run all tests
+PYTEST = PATH="$(CURDIR)/$(VENV)/tools/usr/bin:$$PATH" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+SLOW := network or browser or openfeature or deploy or statistical or faults
+
+test: compiled ## run the quick tests: units, properties, a network in one process, one demo
+	$(PYTEST) -m "not ($(SLOW))" --durations 20
+
+test-all: compiled ## run the other tests: real processes, browsers, stock clients, statistics, faults
 	@tests/tools.sh $(VENV)/tools
-	PATH="$(CURDIR)/$(VENV)/tools/usr/bin:$$PATH" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+	$(PYTEST) -m "$(SLOW)" --durations 20
 
 compiled: $(VENV)/.compiled
 

@@ -17,33 +17,48 @@ from hypothesis import settings
 TESTS: Final = Path(__file__).parent
 
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
-settings.load_profile("repeatable")  # on every machine, however slow it is; OUTVOTE_FUZZ asks for new examples
+settings.load_profile("repeatable")  # on every machine, however slow it is
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; children would inherit it
     with contextlib.suppress(ValueError):  # only the main thread may
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FOLDERS: Final = {
+PLACES: Final = {
+    "agreement/test_jump_law.py": "statistical",
+    "agreement/test_tally_law.py": "statistical",
     "attacks": "network",
     "browser": "browser",
+    "dashboard/test_planning.py": "statistical",
     "deploy": "deploy",
+    "docs/test_blocks.py": "network",
+    "docs/test_gallery.py": "statistical",
+    "docs/test_guides.py": "network",
+    "docs/test_tutorial.py": "network",
     "faults": "faults",
+    "fuzz/test_http.py": "network",
+    "fuzz/test_wire.py": "network",
+    "network/test_demo.py": "network",
     "openfeature": "openfeature",
+    "paper": "statistical",
+    "privacy/test_audit.py": "network",
     "statistical": "statistical",
 }
-"""Folders all of whose tests have a marker."""
+"""Folders and files all of whose tests have a marker."""
 PROCESSES: Final = frozenset({"start", "server", "secured", "servers", "lasting", "pages", "engines", "place"})
 """Fixtures that start real commands, or engines: their tests are of the network."""
+QUICK: Final = "test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits[tally-arguments0]"
+"""One real demo belongs to the quick tests."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
-        if folder in FOLDERS:
-            item.add_marker(FOLDERS[folder])
-        elif PROCESSES & set(getattr(item, "fixturenames", ())):
-            item.add_marker("network")
+        path = item.path.relative_to(TESTS)
+        marker = PLACES.get(path.parts[0]) or PLACES.get(path.as_posix())
+        if marker is None and PROCESSES & set(getattr(item, "fixturenames", ())):
+            marker = "network"
+        if marker is not None and item.name != QUICK:
+            item.add_marker(marker)
 
 
 def pytest_xdist_auto_num_workers() -> int | None:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.errors import InvalidTask
 from outvote.core.task import PROTOCOLS, Task
 from outvote.dashboard import forms
@@ -273,7 +274,7 @@ def outcome(read: Callable[[dict[str, str]], object], body: bytes) -> object:
         return error.problem.status
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(any_form())
 def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
     body = urlencode(form, errors="replace").encode()
@@ -285,7 +286,7 @@ def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
                 ask(**found)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_fields_or_are_refused(body: bytes) -> None:
     found = outcome(lambda fields: fields, body)

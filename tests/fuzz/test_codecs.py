@@ -9,6 +9,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.codes import Codebook, pack, packed_bits, unpack
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
 from outvote.core.task import Task
@@ -24,7 +25,6 @@ from outvote.network.records import (
     task_record,
 )
 
-from .amounts import examples
 from .mutants import LONGEST_MESSAGE, SITES, eliminations, json_like, messages, mutated, subjects, tasks
 
 BITS = st.text("01", max_size=30) | st.text("01 2_b٠", max_size=8)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
 from outvote.network.edge import Edge
@@ -25,7 +26,6 @@ from outvote.network.edge_store import EdgeStore
 from outvote.network.link import Link
 from outvote.network.records import Coder, task_record
 
-from .amounts import examples
 from .mutants import eliminations, json_like, mutated, subjects, tasks
 
 PLACES = ("outvote.live.shop-1.elim.0", "outvote.live.shop-1.elim.1", "outvote.live.shop-1.stop") + (

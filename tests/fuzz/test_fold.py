@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.task import Task
 from outvote.network.fold import LARGEST_ANSWER, Fold, FoldedTask
 from outvote.network.records import UpSubject, switch_record, task_record
 
-from .amounts import examples
 from .mutants import SITES, TOKENS, WEIRD, eliminations, json_like, messages, mutated, subjects, tasks
 
 EXPECTATION = b'{"traffic": 50000, "baseline": 0.1, "difference": 0.02}'

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis.checks import CHECKS, load_all_checks
 
+from amounts import examples
 from network.processes import DEADLINE, Running, an_edge, commands, request, sent_all, until
 from outvote.network import admin_openapi, edge_openapi
 
-from .amounts import examples
 from .mutants import json_like
 
 TASKS: dict[str, dict[str, Any]] = {

@@ -8,11 +8,11 @@ import random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core import protocols
 from outvote.core.errors import MalformedSnapshot, OutvoteError
 from outvote.core.task import Task
 
-from .amounts import examples
 from .mutants import json_like, messages, tasks
 
 

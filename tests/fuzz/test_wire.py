@@ -12,11 +12,11 @@ import nats
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from amounts import examples
 from network.processes import Running, an_edge, commands, request, sent_all, until
 from outvote.core.task import Task
 from outvote.network.records import Coder
 
-from .amounts import examples
 from .mutants import eliminations, json_like, messages, mutated, subjects
 
 TASK: dict[str, Any] = {
@@ -37,7 +37,7 @@ def bad_records(task_id: str, count: int) -> list[tuple[str, bytes]]:
     places += [f"outvote.live.{task_id}.kill.7", f"outvote.live.{task_id}.elim.9", "outvote.live.other-1.task"]
     places += ["outvote.sync.x", "outvote.down.none-1.elim.0", f"outvote.live.{task_id}.expect.0"]
 
-    @settings(examples(count), phases=[Phase.generate])
+    @settings(examples(count), max_examples=count, phases=[Phase.generate])  # all kinds must be among them
     @given(data=st.data())
     def collect(data: st.DataObject) -> None:
         subject = data.draw(subjects(*places))

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from amounts import examples
 from dashboard.stories import Story
 from network.edge_http import host
 from network.edge_http import task as hosted_task
@@ -160,7 +161,7 @@ TASKS = {
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-@settings(max_examples=40)
+@examples(40)
 @given(story=st.lists(turns, max_size=40))
 def test_the_state_is_that_of_a_server_which_was_told_only_what_counts(task: Task, story: list[Any]) -> None:
     told = Told(task)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -370,13 +371,22 @@ def test_a_parent_that_forgets_to_stop_takes_the_engine_with_it(tmp_path: Path) 
     soon(lambda: gone(int(done.stdout)), "the engine has ended with its parent")
 
 
+def open_files(pid: int | None) -> list[str]:
+    """Names of the files that a process has open; it may close some while they are looked at."""
+    names = []
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            names.append(Path(os.readlink(file)).name)
+    return names
+
+
 def test_the_folder_of_a_killed_parent_is_free_at_once_but_never_shared(tmp_path: Path) -> None:
     parent, pid = start_parent(tmp_path)
     with parent:
         parent.kill()
     with Engine(tmp_path, port=0) as engine:
         assert gone(pid)
-        held = [Path(os.readlink(file)).name for file in Path(f"/proc/{engine.pid}/fd").iterdir()]
+        held = open_files(engine.pid)
         assert "engine.lock" in held  # the lock is the engine's too
 
 

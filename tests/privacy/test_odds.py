@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.privacy import posterior
 from outvote.privacy.posterior import Laws
 
@@ -56,7 +57,7 @@ def test_the_posterior_of_any_message(
 
 
 @given(parts=st.lists(st.tuples(st.integers(1, 8), MEANS, st.floats(0.01, 3)), min_size=1, max_size=3))
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_several_messages(parts: list[tuple[int, float, float]]) -> None:
     laws = posterior.combined(posterior.others_unknown(*part) for part in parts)
     assert obeys(laws, math.fsum(budget for _, _, budget in parts))

@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from amounts import examples
 from outvote.core.median import ARM_TRANSITIONS
 from outvote.core.task import Task
 
@@ -132,11 +133,11 @@ class AnyDeliveryToInstances(AnyDelivery):
 
 
 def test_dme_ends_as_its_clean_run_whatever_happens_to_messages_and_machines() -> None:
-    run_state_machine_as_test(AnyDelivery, settings=settings(max_examples=100, stateful_step_count=40))
+    run_state_machine_as_test(AnyDelivery, settings=settings(examples(100), stateful_step_count=40))
 
 
 def test_edme_ends_as_its_clean_run_whatever_happens_to_messages_and_machines() -> None:
-    run_state_machine_as_test(AnyDeliveryToInstances, settings=settings(max_examples=100, stateful_step_count=40))
+    run_state_machine_as_test(AnyDeliveryToInstances, settings=settings(examples(100), stateful_step_count=40))
 
 
 def test_seeded_runs_see_every_transition_and_every_mishap() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.codes import Codebook, pack, unpack
 from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage
@@ -47,7 +48,7 @@ def nearly_words(draw: st.DrawFn, book: Codebook, *, instance: bool) -> str:
     return bits[: len(bits) - cut] + draw(st.sampled_from(["", "", "0", "1"]))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(task=tasks_with_codes(), data=st.data())
 def test_every_message_survives_its_code_and_the_wire(task: Task, data: st.DataObject) -> None:
     book, arms = Codebook(task), st.integers(0, len(task.arms) - 1)
@@ -59,7 +60,7 @@ def test_every_message_survives_its_code_and_the_wire(task: Task, data: st.DataO
     assert book.bits(elimination) == sum(len(book.arm_words[arm]) for arm in elimination.arms)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(task=tasks_with_codes(), data=st.data())
 def test_bits_are_a_vote_or_refused(task: Task, data: st.DataObject) -> None:
     book = Codebook(task)
@@ -75,7 +76,7 @@ def test_bits_are_a_vote_or_refused(task: Task, data: st.DataObject) -> None:
         assert book.encode(vote) == bits
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(task=tasks_with_codes(), data=st.data())
 def test_bits_are_an_elimination_or_refused(task: Task, data: st.DataObject) -> None:
     book = Codebook(task)
@@ -90,7 +91,7 @@ def test_bits_are_an_elimination_or_refused(task: Task, data: st.DataObject) -> 
         assert book.encode(elimination) == bits
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(task=tasks_with_codes(), data=st.data())
 def test_an_elimination_names_its_arms_in_increasing_order_or_is_refused(task: Task, data: st.DataObject) -> None:
     book = Codebook(task)
@@ -104,7 +105,7 @@ def test_an_elimination_names_its_arms_in_increasing_order_or_is_refused(task: T
                 refused()
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(task=tasks_with_codes(), data=st.data())
 def test_bytes_are_a_message_or_refused(task: Task, data: st.DataObject) -> None:
     book = Codebook(task)
@@ -124,14 +125,14 @@ def test_bytes_are_a_message_or_refused(task: Task, data: st.DataObject) -> None
         assert pack(book.encode(message)) == payload
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(bits=BITS)
 def test_packing_keeps_every_bit_and_wastes_less_than_a_byte(bits: str) -> None:
     assert unpack(pack(bits)) == bits
     assert len(pack(bits)) == len(bits) // 8 + 1
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(task=tasks_with_codes())
 def test_no_codeword_is_wasted_and_none_starts_another(task: Task) -> None:
     words = Codebook(task).arm_words
@@ -145,7 +146,7 @@ def test_no_codeword_is_wasted_and_none_starts_another(task: Task) -> None:
         assert {len(word) for word in words} == {math.ceil(math.log2(len(words)))}
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(task=tasks_with_codes(["huffman"]))
 def test_a_huffman_code_gives_the_heavier_arm_no_longer_word(task: Task) -> None:
     words = Codebook(task).arm_words
@@ -166,7 +167,7 @@ def tasks_of_tally(draw: st.DrawFn) -> Task:
     return Task(protocol="tally", arms=arms, players=9, epsilon=0, delta=0.5, **fields)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(task=tasks_of_tally(), data=st.data())
 def test_every_tally_survives_its_code_and_the_wire(task: Task, data: st.DataObject) -> None:
     book, player = Codebook(task), data.draw(st.integers(0, 99) | st.text("abc", min_size=1))
@@ -177,7 +178,7 @@ def test_every_tally_survives_its_code_and_the_wire(task: Task, data: st.DataObj
     assert book.bits(tally) == arm_bits + math.ceil(math.log2(size + 1))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(task=tasks_of_tally(), data=st.data())
 def test_bits_are_a_tally_or_refused(task: Task, data: st.DataObject) -> None:
     book, sequence = Codebook(task), data.draw(st.integers(0, 99))
@@ -195,7 +196,7 @@ def test_bits_are_a_tally_or_refused(task: Task, data: st.DataObject) -> None:
     assert task.code != "implied" or tally.arm == Cycle(task).arm("site", sequence)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(task=tasks_of_tally(), data=st.data())
 def test_survivors_survive_their_code_and_the_wire_down_to_the_last(task: Task, data: st.DataObject) -> None:
     book, left = Codebook(task), list(range(len(task.arms)))
@@ -208,7 +209,7 @@ def test_survivors_survive_their_code_and_the_wire_down_to_the_last(task: Task, 
         left = sorted(kept)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(announced=st.sets(st.integers(0, 39), min_size=2, max_size=12), bits=st.text(alphabet="01", max_size=13))
 def test_bits_are_survivors_or_refused(announced: set[int], bits: str) -> None:
     book, left = Codebook(Task(protocol="tally", arms=40, players=9, epsilon=0, delta=0.5)), sorted(announced)

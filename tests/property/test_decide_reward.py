@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.errors import NoOutstandingDecision, UnknownTicket
 from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination
@@ -74,7 +75,7 @@ class Side:
         assert self.player.snapshot() == snapshot
 
 
-@settings(max_examples=160)
+@examples(160)
 @given(data=st.data(), plan=steps(*IMMEDIATE, most=20))
 def test_a_player_with_immediate_rewards_is_algorithm_2_to_the_letter(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks())
@@ -98,7 +99,7 @@ def test_a_player_with_immediate_rewards_is_algorithm_2_to_the_letter(data: st.D
         assert_same(side.player, side.literal)
 
 
-@settings(max_examples=160)
+@examples(160)
 @given(data=st.data(), plan=steps(*DELAYED, "forget", most=40))
 def test_rewards_that_come_late_or_never_count_when_they_come(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks())
@@ -125,7 +126,7 @@ def test_rewards_that_come_late_or_never_count_when_they_come(data: st.DataObjec
         assert side.player.snapshot()["pulls"] == [given_rewards[arm] for arm in range(len(task.arms))]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(data=st.data(), plan=steps(*DELAYED, "answer newest", most=20))
 def test_each_decision_is_rewarded_once(data: st.DataObject, plan: list[Step]) -> None:
     task = data.draw(tasks(short=True))
@@ -156,7 +157,7 @@ def test_each_decision_is_rewarded_once(data: st.DataObject, plan: list[Step]) -
     assert side.player.snapshot() == before
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     task=tasks(short=False),
     answered=st.sampled_from([0.0, 0.5, 0.9, 0.99, 1.0]),

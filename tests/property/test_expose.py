@@ -12,9 +12,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core import protocols
 from outvote.core.cycle import Cycle
 from outvote.core.errors import InvalidEvent, UnknownArm
@@ -214,7 +215,7 @@ def run(told: Told, plan: list[Step]) -> None:
         told.check()
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(task=tally_tasks(), plan=PLANS)
 def test_exposures_among_decisions_make_tallies_that_every_server_takes_and_none_twice(
     task: Task, plan: list[Step]
@@ -226,7 +227,7 @@ def test_exposures_among_decisions_make_tallies_that_every_server_takes_and_none
     assert (server.refused, server.duplicates) == (0, 0)
 
 
-@settings(max_examples=160)
+@examples(160)
 @given(task=tasks(window=None, short=True), plan=PLANS)
 def test_exposures_among_decisions_leave_a_player_of_votes_that_can_be_restored(task: Task, plan: list[Step]) -> None:
     told = Told(task)
@@ -236,7 +237,7 @@ def test_exposures_among_decisions_leave_a_player_of_votes_that_can_be_restored(
     assert [vote.sequence for vote in told.sent] == list(range(len(votes)))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(task=tasks(window=None, short=True), exposures=st.lists(st.integers(0, 5), max_size=200), seed=SEEDS)
 def test_an_exposure_counts_for_its_arm_as_a_decision_does(task: Task, exposures: list[int], seed: int) -> None:
     told, rng = Told(task), random.Random(seed)

@@ -9,9 +9,10 @@ import json
 import math
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.guarded import GuardedEvidence
 from outvote.core.messages import Vote
 from outvote.core.task import Task
@@ -45,7 +46,7 @@ def histories(draw: st.DrawFn) -> tuple[Task, dict[int, int], list[tuple[int, in
     return task, began, rounds
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(histories())
 def test_liars_add_nothing_to_what_the_others_have_shown(
     history: tuple[Task, dict[int, int], list[tuple[int, int, tuple[int, ...]]]],
@@ -74,7 +75,7 @@ def test_liars_add_nothing_to_what_the_others_have_shown(
     assert again.snapshot() == found.snapshot()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_the_best_arm_outlives_every_arm_that_all_honest_voters_drop_before_it(data: st.DataObject) -> None:
     """Lemma 4 with liars: arm 0 is best, the last arm bad; who is honest drops the bad one before the best."""

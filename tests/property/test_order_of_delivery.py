@@ -7,9 +7,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 
@@ -94,7 +95,7 @@ def shuffled(fleet: Ballots, rng: random.Random, *, copies: float = 0.0) -> list
     return arrivals
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(fleet=ballots(), seed=SEEDS, copies=st.sampled_from([0.0, 0.5, 1.0]), lost=st.sampled_from([0.0, 0.2, 0.5]))
 def test_arrival_order_and_copies_change_nothing_but_the_moment_a_vote_counts(
     fleet: Ballots, seed: int, copies: float, lost: float
@@ -130,7 +131,7 @@ def votes_by_name(votes: dict[str | int, list[list[int]]]) -> dict[str | int, li
     return {name: instances for name, instances in votes.items() if any(instances)}
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(fleet=ballots(), first=SEEDS, second=SEEDS)
 def test_the_same_arms_remain_in_every_order_unless_all_have_a_quorum(fleet: Ballots, first: int, second: int) -> None:
     arms, quorate = set(range(len(fleet.task.arms))), fleet.quorate()
@@ -145,7 +146,7 @@ def test_the_same_arms_remain_in_every_order_unless_all_have_a_quorum(fleet: Bal
             assert set(server.remaining) == arms - quorate
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(data=st.data(), fleet=ballots(), seed=SEEDS)
 def test_a_player_that_lost_its_memory_still_has_one_vote_for_each_arm(
     data: st.DataObject, fleet: Ballots, seed: int

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from amounts import examples
 from outvote.core.task import Task
 
 from .tally_fleet import Site, TallyFleet
@@ -136,7 +137,7 @@ class AnyTallyDelivery(RuleBasedStateMachine):
 
 
 def test_tally_ends_as_its_log_read_once_whatever_happens_to_messages_and_machines() -> None:
-    run_state_machine_as_test(AnyTallyDelivery, settings=settings(max_examples=70, stateful_step_count=20))
+    run_state_machine_as_test(AnyTallyDelivery, settings=settings(examples(70), stateful_step_count=20))
 
 
 def test_seeded_runs_see_every_mishap() -> None:

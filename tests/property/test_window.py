@@ -11,9 +11,10 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from amounts import examples
 from outvote.core.errors import BatchNotClosable, NoOutstandingDecision, UnknownTicket
 from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, Vote
@@ -143,7 +144,7 @@ class Window:
             assert twin.snapshot() == snapshot
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(task=tasks(window=True), plan=PLANS, prompt=st.sampled_from([0.0, 0.3, 0.9, 1.0]))
 def test_only_closed_batches_count_and_a_restored_player_goes_on_as_the_original(
     task: Task, plan: list[Step], prompt: float
@@ -177,7 +178,7 @@ def test_only_closed_batches_count_and_a_restored_player_goes_on_as_the_original
         window.check()
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(task=tasks(window=True, short=True), draws=st.integers(1, 200), seed=SEEDS)
 def test_a_batch_closes_once_after_its_last_decision_and_takes_no_more_rewards_than_decisions(
     task: Task, draws: int, seed: int
@@ -205,7 +206,7 @@ def test_a_batch_closes_once_after_its_last_decision_and_takes_no_more_rewards_t
     window.check()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(task=tasks("dme", window=True), epochs=st.integers(1, 3), seed=SEEDS)
 def test_with_prompt_closing_each_candidate_is_judged_on_exactly_the_pulls_of_its_epoch(
     task: Task, epochs: int, seed: int
