@@ -12,9 +12,11 @@ import numpy as np
 from benchmarks.timing import Timed, best_of, say, timed_calls, timed_trials
 
 from outvote.simulation.activity import Weighted
-from outvote.simulation.kernels.generator import trial_state
-from outvote.simulation.kernels.step import bare_words
+from outvote.simulation.arrays import Floats, Integers
+from outvote.simulation.kernels.compiling import compiled
+from outvote.simulation.kernels.step import choose_player
 from outvote.simulation.settings import read_settings
+from outvote.simulation.streams import generator
 
 CASES: dict[str, dict[str, Any]] = {
     "dme": {"protocol": "dme", "players": 64},
@@ -77,9 +79,19 @@ def timed_words() -> Timed:
     activity = read_settings(players=64).activity
     assert isinstance(activity, Weighted)
     keep, alias = activity.alias_table()
-    state = trial_state(np.random.SeedSequence(0))
-    bare_words(state, keep, alias, 1)
-    return timed_calls(lambda: bare_words(state, keep, alias, draws), draws)
+    rng = generator(0)
+    bare_words(rng, keep, alias, 1)
+    return timed_calls(lambda: bare_words(rng, keep, alias, draws), draws)
+
+
+@compiled
+def bare_words(rng: np.random.Generator, keep: Floats, alias: Integers, draws: int) -> float:
+    """What the random numbers of so many draws cost alone."""
+    total = 0.0
+    for _ in range(draws):
+        total += choose_player(rng, keep, alias)
+        total += rng.random()
+    return total
 
 
 def by_players(rounds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:

@@ -20,9 +20,10 @@ import pytest
 from outvote.simulation.compiled import Inputs, run_jump, run_step
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
+from outvote.simulation.streams import generator
 from outvote.simulation.trials import Trial
 
-from .laws import ALARM, assert_same_law, p_values, seeds, states
+from .laws import ALARM, assert_same_law, p_values, seeds
 
 TRIALS = 2_500
 """In corner cases, and in `test_power`, whose p-values stayed below 1e-15 with 30 other pairs of seeds."""
@@ -66,15 +67,15 @@ def test_jump_equals_step_in_corner_cases(protocol: str, corner: str) -> None:
         options["instances"] = int(instances)
     settings = read_settings(protocol=protocol, engine="jump", **options)
     count = settings.trials
-    jump = run_jump(settings, states(count, 11), tiny(settings))
-    step = run_step(settings, states(count, 12), tiny(settings))
+    jump = run_jump(settings, count, generator(11), tiny(settings))
+    step = run_step(settings, count, generator(12), tiny(settings))
     assert_same_law(jump, step)
 
 
 def test_corner_cases_reach_what_they_are_for() -> None:
     def of(corner: str, count: int = 500, **more: Any) -> list[Trial]:
         settings = read_settings(**{"grid": 6, "epsilon": 0.25, "engine": "jump", **CORNERS[corner], **more})
-        return run_jump(settings, states(count, 13), tiny(settings))
+        return run_jump(settings, count, generator(13), tiny(settings))
 
     assert np.mean([trial.finished is not None for trial in of("seven arms")]) > 0.5
     assert np.mean([trial.solved is not None for trial in of("ε excludes arms")]) > 0.3
@@ -94,7 +95,8 @@ def test_any_number_of_instances(instances: int) -> None:
     )  # fmt: skip
     count = settings.trials
     assert_same_law(
-        run_jump(settings, states(count, 21), tiny(settings)), run_step(settings, states(count, 22), tiny(settings))
+        run_jump(settings, count, generator(21), tiny(settings)),
+        run_step(settings, count, generator(22), tiny(settings)),
     )
 
 
@@ -121,21 +123,21 @@ def test_jump_equals_step_in_the_papers_settings(
     settings = read_settings(
         protocol=protocol, problem=problem, activity=activity, players=players, horizon=horizon, grid=20, engine="jump"
     )
-    assert_same_law(run_jump(settings, states(MORE * count, 31)), run_step(settings, states(count, 32)))
+    assert_same_law(run_jump(settings, MORE * count, generator(31)), run_step(settings, count, generator(32)))
 
 
 @pytest.mark.parametrize("means", [(0.7, 0.5, 0.1), (0.3, 0.29), (0.9, 0.0, 1.0), (0.5,) * 6])
 def test_skipping_ucb_equals_ucb_play_by_play(means: tuple[float, ...]) -> None:
     settings = read_settings(protocol="ucb-unlimited", means=means, players=3, horizon=400, grid=8, engine="jump")
     step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(850, 41)]
-    assert_same_law(run_jump(settings, states(6_500, 42)), step)  # as good as 1,500 of each
+    assert_same_law(run_jump(settings, 6_500, generator(42)), step)  # as good as 1,500 of each
 
 
 @pytest.mark.parametrize("problem", [1, 2])
 def test_skipping_ucb_equals_ucb_play_by_play_where_it_skips_far(problem: int) -> None:
     settings = read_settings(protocol="ucb-unlimited", problem=problem, horizon=20_000, grid=10, engine="jump")
     step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(50, 43)]
-    assert_same_law(run_jump(settings, states(6_000, 44)), step)
+    assert_same_law(run_jump(settings, 6_000, generator(44)), step)
 
 
 @pytest.mark.parametrize("flaw", ["best mean off by .03", "one pull less in the second epoch", "quorum of one more"])
@@ -150,5 +152,5 @@ def test_power(flaw: str) -> None:
         "one pull less in the second epoch": replace(right, needed=right.needed - (np.arange(72) == 1)),
         "quorum of one more": replace(right, quorums=right.quorums + 2),
     }[flaw]
-    jump, step = run_jump(settings, states(TRIALS, 51), wrong), run_step(settings, states(TRIALS, 52), right)
+    jump, step = run_jump(settings, TRIALS, generator(51), wrong), run_step(settings, TRIALS, generator(52), right)
     assert min(p_values(jump, step).values()) < ALARM

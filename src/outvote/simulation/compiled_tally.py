@@ -16,18 +16,18 @@ from outvote.core.evidence import log_thresholds
 from outvote.core.tally_player import GROWTH
 from outvote.core.task import Task
 from outvote.simulation.activity import Weighted
-from outvote.simulation.arrays import Floats, WordTable
+from outvote.simulation.arrays import Floats
 from outvote.simulation.environments import good_arms
 from outvote.simulation.kernels.tally import tally_trials
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Costs, Trial, judge
 
 
-def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
+def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list[Trial]:
     """The engine that skips, for `tally`."""
     task, means = settings.task, settings.environment.means
     assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
-    trials, arms = len(states), len(means)
+    arms = len(means)
     sizes = np.array(reachable_sizes(task, settings.horizon))
     exact, margin = warm_up(settings)
     threshold, margin_threshold = log_thresholds(task)
@@ -40,7 +40,7 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
     ends = np.full((trials, 3), -1, np.int64)
     held = np.zeros(trials, np.bool_)
     tally_trials(
-        states,
+        rng,
         settings.activity.shares(),
         group_ends,
         group_shares,

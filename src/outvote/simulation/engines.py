@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from outvote.simulation import compiled, compiled_tally, stepwise
-from outvote.simulation.arrays import WordTable
-from outvote.simulation.kernels.generator import trial_seed, trial_states
 from outvote.simulation.settings import Settings
+from outvote.simulation.streams import generator, trial_seed
 from outvote.simulation.trials import Trial
 
-CHUNK_SECONDS = 0.2
-"""About how long a kernel may run before it comes back to say how far it is and to hear of Ctrl-C."""
+WORTH_A_STREAM = 1_000_000
+"""Steps of work that are worth a stream of their own: to start a kernel takes as long as several short trials."""
+MOST_TO_A_STREAM = 200
 
 
-def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int], None]) -> list[Trial]:
-    """Run some of a setting's trials, named by their numbers; `advance` is told of draws as they are done.
+def run_trials(settings: Settings, start: int, stop: int, advance: Callable[[int], None]) -> list[Trial]:
+    """Run the trials from `start` up to `stop`; `advance` is told of draws as they are done.
 
-    Trial i has the i-th child of the setting's seed, so it does not matter who runs it with which others.
+    `start` must be the first trial of a stream: a multiple of `trials_to_a_stream`. Then it does not matter who runs
+    which of a setting's trials.
     """
     if settings.engine == "step":
-        return [stepwise.run_trial(settings, trial_seed(settings.seed, trial), advance) for trial in which]
+        return [stepwise.run_trial(settings, trial_seed(settings.seed, trial), advance) for trial in range(start, stop)]
     if settings.protocol == "tally":
-        run: Callable[[Settings, WordTable], list[Trial]] = compiled_tally.run_tally
+        run: Callable[[Settings, int, np.random.Generator], list[Trial]] = compiled_tally.run_tally
     else:
         run = compiled.run_step if settings.engine == "compiled" else compiled.run_jump
-    size = max(1, int(CHUNK_SECONDS / estimated_seconds(settings) * settings.trials))
+    size = trials_to_a_stream(settings)
     found: list[Trial] = []
-    for start in range(0, len(which), size):
-        chunk = which[start : start + size]
-        found += run(settings, trial_states(settings.seed, chunk))
-        advance(len(chunk) * settings.horizon)
+    for first in range(start, stop, size):
+        count = min(size, stop - first)
+        found += run(settings, count, generator(trial_seed(settings.seed, first)))
+        advance(count * settings.horizon)
     return found
+
+
+def trials_to_a_stream(settings: Settings) -> int:
+    """How many trials follow each other in one stream of random numbers; decided by the settings alone."""
+    if settings.engine == "step":
+        return 1
+    if settings.engine == "compiled" or settings.protocol == "ucb-unlimited":
+        steps = settings.horizon
+    else:
+        steps = settings.task.players * len(settings.grid_points()) * max(1, len(settings.task.instances))
+    return min(max(1, WORTH_A_STREAM // steps), MOST_TO_A_STREAM)
 
 
 def estimated_seconds(settings: Settings) -> float:
@@ -56,5 +70,5 @@ def warm_up(settings: Settings) -> None:
     if settings.protocol == "tally" and settings.engine == "jump":
         compiled_tally.warm_up(settings)
     if (settings.protocol, settings.engine) not in _warm:
-        run_trials(replace(settings, horizon=1, grid=1), range(1), lambda draws: None)
+        run_trials(replace(settings, horizon=1, grid=1), 0, 1, lambda draws: None)
         _warm.add((settings.protocol, settings.engine))
