@@ -55,7 +55,7 @@ def agree(problem: int, activity: str, budget: float | None, trials: int) -> boo
     floor = 3 if budget is None else 15
     settings = read_settings(
         protocol="tally", problem=problem, players=PLAYERS, activity=activity, delta=DELTA, floor=floor,
-        privacy_budget=budget, horizon=LONGEST[problem], trials=trials, grid=1, engine="step",
+        privacy_budget=budget, horizon=LONGEST[problem], trials=trials, grid=1, engine="core",
     )  # fmt: skip
     theirs = simulation.run(settings)
     variant = Variant(sizes=sizes_from(floor), budget=budget)

@@ -37,7 +37,7 @@ def random_settings(number: int) -> Settings:
         horizon=int(rng.integers(1_000, 8_000)) * int(rng.integers(1, 4)),
         grid=int(rng.integers(1, 60)),
         trials=1,
-        engine="step",
+        engine="fast",
     )
 
 
@@ -62,7 +62,7 @@ def test_these_tasks_go_far_enough_to_mean_something() -> None:
 @pytest.mark.parametrize("activity", ["uniform", "80-20"])
 def test_kernel_equals_core_in_the_papers_setting(protocol: str, activity: str) -> None:
     settings = read_settings(
-        protocol=protocol, problem=2, players=4, activity=activity, horizon=250_000, trials=1, engine="step"
+        protocol=protocol, problem=2, players=4, activity=activity, horizon=250_000, trials=1, engine="fast"
     )
     core, kernel = both(settings, np.random.SeedSequence(9))
     assert kernel == core
@@ -72,7 +72,7 @@ def test_kernel_equals_core_in_the_papers_setting(protocol: str, activity: str) 
 def test_many_arms() -> None:
     """More arms than bits in a word."""
     settings = read_settings(
-        means=np.linspace(0, 1, 70).tolist(), players=1, epsilon=0.99, delta=0.99, horizon=60_000, engine="step"
+        means=np.linspace(0, 1, 70).tolist(), players=1, epsilon=0.99, delta=0.99, horizon=60_000, engine="fast"
     )
     core, kernel = both(replace(settings, trials=1), np.random.SeedSequence(4))
     assert kernel == core

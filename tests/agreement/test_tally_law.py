@@ -1,4 +1,4 @@
-"""The engine that skips, for Tally, against the core's own objects: equal in law.
+"""The kernel that skips, for Tally, against the core's own objects: equal in law.
 
 Comparisons and alarms as in `laws`; this file makes fewer than 1500, at 1e-4 / 3000 each, so it gives a false alarm
 with probability below 5e-5. Seeds are fixed. `test_power` shows what differences the tests see.
@@ -46,7 +46,7 @@ CORNERS: dict[str, dict[str, Any]] = {
 
 
 def of(**options: Any) -> Settings:
-    chosen = {"protocol": "tally", "delta": 0.2, "grid": 4, "trials": 500, "engine": "jump", **options}
+    chosen = {"protocol": "tally", "delta": 0.2, "grid": 4, "trials": 500, "engine": "fast", **options}
     return read_settings(**chosen)
 
 
@@ -93,7 +93,7 @@ def test_corner_cases_reach_what_they_are_for() -> None:
 
 @pytest.mark.parametrize("flaw", ["best mean off by .08", "a floor of two more", "a looser threshold"])
 def test_power(flaw: str) -> None:
-    """Engines that differ by so little are told apart."""
+    """Kernels that differ by so little are told apart."""
     right: dict[str, Any] = dict(means=(0.8, 0.5, 0.3), players=6, horizon=500, floor=5)
     flaws: dict[str, dict[str, Any]] = {
         "best mean off by .08": {"means": (0.72, 0.5, 0.3)},

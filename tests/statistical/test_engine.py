@@ -1,4 +1,4 @@
-"""What the step-wise engine promises about distributions. Each test says its false-alarm rate; seeds are fixed."""
+"""What the engine `core` promises about distributions. Each test says its false-alarm rate; seeds are fixed."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def run_step(settings: Settings, trials: int, rng: np.random.Generator, inputs: 
 
 
 def run_jump(settings: Settings, trials: int, rng: np.random.Generator, inputs: Inputs | None = None) -> list[Trial]:
-    """The engines that skip: votes and the baselines. `inputs` replaces what the settings say."""
+    """The kernels that skip: votes and the baselines. `inputs` replaces what the settings say."""
     inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, trials)
     if settings.protocol == "ucb-unlimited":
         ucb_trials(rng, inputs.means, inputs.grid, outputs.regret)
@@ -69,7 +69,7 @@ def run_jump(settings: Settings, trials: int, rng: np.random.Generator, inputs: 
 
 
 def run_with_votes(settings: Settings, votes: Sequence[int]) -> Result:
-    """`dme` or `edme` by the engine that skips, had an arm to have so many votes in each instance to fall."""
+    """`dme` or `edme` by the kernel that skips, had an arm to have so many votes in each instance to fall."""
     begin = time.perf_counter()
     inputs = replace(Inputs.of(settings), quorums=np.array([2.0 * each for each in votes]))
     trials = run_jump(settings, settings.trials, generator(trial_seed(settings.seed, 0)), inputs)
@@ -174,5 +174,5 @@ def _pulls(schedule: Schedule) -> list[int]:
 
 
 def _activity(settings: Settings) -> Weighted:
-    assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
+    assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
     return settings.activity

@@ -24,12 +24,12 @@ from outvote.simulation.trials import Costs, Trial, judge
 
 
 def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list[Trial]:
-    """The engine that skips, for `tally`."""
+    """The kernel that skips, for `tally`."""
     task, means = settings.task, settings.environment.means
-    assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
+    assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
     arms = len(means)
     sizes = np.array(reachable_sizes(task, settings.horizon))
-    exact, margin = warm_up(settings)
+    exact, margin = warm_up_tables(settings)
     threshold, margin_threshold = log_thresholds(task)
     good = good_arms(means, task.epsilon)
     group_ends, group_shares = settings.activity.groups()
@@ -89,7 +89,7 @@ def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list
     return found
 
 
-def warm_up(settings: Settings) -> tuple[Tables, Tables]:
+def warm_up_tables(settings: Settings) -> tuple[Tables, Tables]:
     """The tables of bets, which take a while with noise: made once, before workers are forked."""
     task = settings.task
     sizes = reachable_sizes(task, settings.horizon)

@@ -1,4 +1,4 @@
-"""The step-wise engine: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
+"""The engine `core`: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
 
 Draw a player, deliver what waits for it, let it decide, give it its reward, carry what it sends to the server.
 """

@@ -140,7 +140,7 @@ def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
 
 def _load_kernels(cells: Sequence[Settings]) -> None:
     """Before workers are forked: they then start with the kernels loaded."""
-    for cell in {(cell.protocol, cell.engine): cell for cell in cells}.values():
+    for cell in cells:
         engines.warm_up(cell)
 
 

@@ -1,4 +1,4 @@
-"""The jump engine of `dme` and `edme`: from one epoch end to the next, skipping the draws between.
+"""The kernel that skips, of `dme` and `edme`: from one epoch end to the next, skipping the draws between.
 
 Why it is exact in distribution.
 

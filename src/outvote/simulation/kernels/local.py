@@ -1,4 +1,4 @@
-"""The jump engine of Median Elimination without messages: each player alone, or one player fed by all draws.
+"""The kernel that skips, of Median Elimination without messages: each player alone, or one player fed by all draws.
 
 Why it is exact in distribution. Players never interact, so what a player has done by a grid point depends only on how
 many draws it has had, and those are multinomial. Rewards are drawn at epoch ends as in `jump`; here every arm in play

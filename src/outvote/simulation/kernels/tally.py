@@ -1,4 +1,4 @@
-"""The jump engine of `tally`: from one completed tally to the next, skipping the draws between.
+"""The kernel that skips, of `tally`: from one completed tally to the next, skipping the draws between.
 
 Why it is exact in distribution. A player stays with an arm until its tally is complete or its arm is announced to be
 eliminated, so the draws between are counted, not made; their successes matter only in the complete tally, where they
