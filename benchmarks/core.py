@@ -1,4 +1,4 @@
-"""What the core costs in process: `decide` and `reward`, the step-wise engine that drives core objects, the import."""
+"""What the core costs in process: `decide` and `reward`, the engine `core` that drives its objects, the import."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Empty:
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """Nanoseconds per event or draw; milliseconds for the import."""
-    say("core: decide + reward, and the step-wise engine on core objects")
+    say("core: decide + reward, and the engine `core`")
     events, rounds = (50_000, 3) if quick else (100_000, 7)
     rng = np.random.default_rng(0)
     rewards = (rng.random(events) < 0.5).astype(float).tolist()
@@ -102,7 +102,7 @@ def walk_through_draws(rng: np.random.Generator, draws: int) -> float:
 
 def stepwise(protocol: str, draws: int) -> Timed:
     def part() -> float:
-        return simulate(protocol=protocol, engine="step", horizon=draws, trials=1).seconds / draws * 1e9
+        return simulate(protocol=protocol, engine="core", horizon=draws, trials=1).seconds / draws * 1e9
 
     return part
 

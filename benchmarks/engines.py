@@ -1,20 +1,25 @@
-"""What a simulated draw costs in each engine, and how that grows with players, horizon and the size of a fleet."""
+"""What a simulated draw costs in each kernel, and how that grows with players, horizon and the size of a fleet."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.timing import Timed, best_of, say, timed_calls, timed_trials
+from benchmarks.timing import MOST_TRIALS, WORTH_TIMING, Timed, best_of, say, timed_calls
 
 from outvote.simulation.activity import Weighted
-from outvote.simulation.kernels.generator import trial_state
-from outvote.simulation.kernels.step import bare_words
+from outvote.simulation.arrays import Floats, Integers
+from outvote.simulation.compiled import run_jump, run_step
+from outvote.simulation.engines import Kernel, kernel_of
+from outvote.simulation.kernels.compiling import compiled
+from outvote.simulation.kernels.step import choose_player
 from outvote.simulation.settings import read_settings
+from outvote.simulation.streams import generator
 
 CASES: dict[str, dict[str, Any]] = {
     "dme": {"protocol": "dme", "players": 64},
@@ -25,12 +30,8 @@ CASES: dict[str, dict[str, Any]] = {
     "ucb-2": {"protocol": "ucb-unlimited", "problem": 2},
 }
 HORIZON = 1_000_000
-WAYS: dict[str, dict[str, Any]] = {
-    "step": {"engine": "compiled"},
-    "curve": {"engine": "jump", "grid": 200},
-    "final": {"engine": "jump", "grid": 1},
-}
-"""Draw by draw; skipping from grid point to grid point; skipping to the horizon."""
+WAYS: dict[str, tuple[Kernel, int]] = {"step": (run_step, 200), "curve": (run_jump, 200), "final": (run_jump, 1)}
+"""A kernel and grid points: draw by draw; skipping from grid point to grid point; skipping to the horizon."""
 LONGEST_STEPPED = 100_000_000
 MILLIONS = ((500_000, 10**9, 1), (10**6, 10**9, 1), (10**6, 10**9, 200), (10**6, 10**11, 1))
 """Players, draws, grid points of the trials that take seconds."""
@@ -56,14 +57,14 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 
 def per_draw(rounds: int) -> dict[str, Any]:
-    """The bare random words, and each case in each way that there is for it."""
+    """The bare random numbers, and each case in each way that there is for it."""
     say("engines: nanoseconds per draw")
     parts: dict[str, Timed] = {"words": timed_words()}
     for name, case in CASES.items():
-        for way, how in WAYS.items():
+        for way in WAYS:
             if way == "step" and case["protocol"] == "ucb-unlimited":
-                continue  # the compiled step kernel is of the median family
-            parts[f"{name} {way}"] = timed_trials(horizon=HORIZON, **case, **how)
+                continue  # the step kernel is of the median family
+            parts[f"{name} {way}"] = timed_kernel(way, horizon=HORIZON, **case)
     best = best_of(parts, rounds=rounds)
     return {
         "words_ns": best["words"],
@@ -71,31 +72,51 @@ def per_draw(rounds: int) -> dict[str, Any]:
     }
 
 
+def timed_kernel(way: str, **options: Any) -> Timed:
+    """Time one kernel, with as many trials as are worth it."""
+    kernel, grid = WAYS[way]
+    settings = read_settings(engine="fast", grid=grid, **options)
+    rng = generator(0)
+    kernel(settings, 1, rng)  # compiled now
+    start = time.perf_counter()
+    kernel(settings, 2, rng)
+    trials = min(max(1, round(WORTH_TIMING / (time.perf_counter() - start) * 2)), MOST_TRIALS)
+    return timed_calls(lambda: kernel(settings, trials, rng), trials * settings.horizon)
+
+
 def timed_words() -> Timed:
-    """The limit of any step-wise engine: the two random words of each draw, and nothing done with them."""
+    """The limit of any kernel that makes every draw: two random numbers each, and nothing done with them."""
     draws = 5_000_000
     activity = read_settings(players=64).activity
     assert isinstance(activity, Weighted)
     keep, alias = activity.alias_table()
-    state = trial_state(np.random.SeedSequence(0))
-    bare_words(state, keep, alias, 1)
-    return timed_calls(lambda: bare_words(state, keep, alias, draws), draws)
+    rng = generator(0)
+    bare_words(rng, keep, alias, 1)
+    return timed_calls(lambda: bare_words(rng, keep, alias, draws), draws)
+
+
+@compiled
+def bare_words(rng: np.random.Generator, keep: Floats, alias: Integers, draws: int) -> float:
+    """What the random numbers of so many draws cost alone."""
+    total = 0.0
+    for _ in range(draws):
+        total += choose_player(rng, keep, alias)
+        total += rng.random()
+    return total
 
 
 def by_players(rounds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """`dme` at one horizon for growing fleets, and which engine `auto` takes for a curve."""
+    """`dme` at one horizon for growing fleets, and which kernel `fast` takes for a curve."""
     say("engines: growing number of players")
     parts = {
-        f"{players} {way}": timed_trials(players=players, horizon=HORIZON, **how)
-        for players in sizes
-        for way, how in WAYS.items()
+        f"{players} {way}": timed_kernel(way, players=players, horizon=HORIZON) for players in sizes for way in WAYS
     }
     best = best_of(parts, rounds=rounds)
     return [
         {
             "players": players,
             **{way: best[f"{players} {way}"] for way in WAYS},
-            "auto": read_settings(players=players, horizon=HORIZON, grid=200).engine,
+            "taken": "step" if kernel_of(read_settings(players=players, horizon=HORIZON)) is run_step else "jump",
         }
         for players in sizes
     ]
@@ -106,9 +127,9 @@ def by_horizon(rounds: int, *, longest_stepped: int) -> list[dict[str, Any]]:
     say("engines: growing horizon")
     horizons = (10**6, 10**7, 10**8, 10**9)
     parts = {
-        f"{horizon} {way}": timed_trials(players=64, horizon=horizon, **how)
+        f"{horizon} {way}": timed_kernel(way, players=64, horizon=horizon)
         for horizon in horizons
-        for way, how in WAYS.items()
+        for way in WAYS
         if way != "step" or horizon <= longest_stepped
     }
     best = best_of(parts, rounds=rounds)

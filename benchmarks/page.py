@@ -44,15 +44,15 @@ def targets(results: Results) -> list[Target]:
     light = core["import_is_standard_library_only"]
     return [
         Target(
-            "compiled step against jump, final regret: `dme`, 64 players, 10⁶ draws",
+            "step kernel against jump kernel, final regret: `dme`, 64 players, 10⁶ draws",
             least=40, unit=" ×", measured=dme["step"] / dme["final"],
         ),
         Target(
-            "compiled step against jump, exact curve of 200 points: the same",
+            "step kernel against jump kernel, exact curve of 200 points: the same",
             least=10, unit=" ×", measured=dme["step"] / dme["curve"],
         ),
         Target(
-            "compiled step against the bare random words of its draws",
+            "step kernel against the bare random numbers of its draws",
             most=4, unit=" ×", measured=dme["step"] / engines["words_ns"],
         ),
         *(
@@ -111,7 +111,7 @@ def targets_part(results: Results) -> str:
 
 def engines_part(results: Results) -> str:
     engines = results["engines"]
-    rows = [["the random words of a draw, nothing done with them", number(engines["words_ns"]), "–", "–", "–", "–"]]
+    rows = [["the random numbers of a draw, nothing done with them", number(engines["words_ns"]), "–", "–", "–", "–"]]
     for name, ns in engines["cases_ns"].items():
         step = ns.get("step")
         rows.append(
@@ -124,11 +124,12 @@ def engines_part(results: Results) -> str:
                 "–" if step is None else number(step / ns["final"]) + " ×",
             ]
         )
-    head = ["10⁶ draws", "compiled step", "jump, 200 points", "jump, final", "step / 200 points", "step / final"]
+    head = ["10⁶ draws", "step", "jump, 200 points", "jump, final", "step / 200 points", "step / final"]
     return f"""## Engines
 
-Nanoseconds per simulated draw, one core. The jump engines skip what needs no looking at, exactly in distribution:
-between 200 grid points for a curve of regret, or to the horizon where only the final regret is wanted.
+Nanoseconds per simulated draw, one core. The engine `fast` has two kinds of kernels. The step kernel makes every draw.
+Jump kernels skip what needs no looking at, exactly in distribution: between 200 grid points for a curve of regret, or
+to the horizon where only the final regret is wanted.
 
 {table(head, rows)}"""
 
@@ -136,7 +137,7 @@ between 200 grid points for a curve of regret, or to the horizon where only the 
 def scaling_part(results: Results) -> str:
     engines = results["engines"]
     players = [
-        [f"{each['players']:,}", *(number(each[way]) for way in ("step", "curve", "final")), each["auto"]]
+        [f"{each['players']:,}", *(number(each[way]) for way in ("step", "curve", "final")), each["taken"]]
         for each in engines["players"]
     ]
     horizons = [
@@ -152,13 +153,13 @@ def scaling_part(results: Results) -> str:
     return f"""## Scaling
 
 `dme`, Problem 1. With 10⁶ draws and a growing number of players, nanoseconds per draw; with many players each has too
-few draws between two grid points for anything to be skipped, and `auto` takes the step kernel for a curve:
+few draws between two grid points for anything to be skipped, and `fast` takes the step kernel for a curve:
 
-{table(["players", "compiled step", "jump, 200 points", "jump, final", "auto takes for 200 points"], players, words=0)}
+{table(["players", "step", "jump, 200 points", "jump, final", "`fast` takes for 200 points"], players, words=0)}
 
 With 64 players and a growing horizon, milliseconds per trial; once one arm is left, there is nothing to do:
 
-{table(["draws", "compiled step", "jump, 200 points", "jump, final"], horizons, words=0)}"""
+{table(["draws", "step", "jump, 200 points", "jump, final"], horizons, words=0)}"""
 
 
 def fleets_part(results: Results) -> str:
@@ -181,7 +182,7 @@ def fleets_part(results: Results) -> str:
     head = ["players", "draws", "grid points", "seconds", "peak MiB", "bytes a further player", "task finished"]
     return f"""## Large fleets
 
-`dme`, Problem 1, one trial by the jump engine, each in a process of its own. Bytes a further player are counted from
+`dme`, Problem 1, one trial by the jump kernel, each in a process of its own. Bytes a further player are counted from
 the row above. Where the task is not finished, players had too few draws each to vote all arms out but one.
 
 {table(head, rows, words=0)}"""
@@ -212,7 +213,7 @@ def core_part(results: Results) -> str:
 A server of `tally`, ten arms that stay contenders: {number(core["tally_server_us"])} µs for each tally, that is
 {number(1e6 / core["tally_server_us"])} a second.
 
-The step-wise engine (`--engine step`), which drives core objects and is the reference for all others, 64 players:
+The engine `core` (`--engine core`), which drives core objects and is the reference for the kernels, 64 players:
 
 {table(["a draw", "ns", "against drawing alone"], step_rows)}"""
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
-
-from outvote import simulate
+from typing import Protocol
 
 WORTH_TIMING = 0.05
 """Seconds that one timing should last: long enough for the clock, short enough to fall between two disturbances."""
@@ -39,18 +37,6 @@ def timed_calls(work: Callable[[], object], draws: int) -> Timed:
         start = time.perf_counter()
         work()
         return (time.perf_counter() - start) / draws * 1e9
-
-    return part
-
-
-def timed_trials(**settings: Any) -> Timed:
-    """Time `outvote.simulate` by its own clock, which runs for the trials only, with as many trials as are worth it."""
-    trial_seconds = simulate(trials=2, **settings).seconds / 2
-    trials = min(max(1, round(WORTH_TIMING / trial_seconds)), MOST_TRIALS)
-
-    def part() -> float:
-        result = simulate(trials=trials, **settings)
-        return result.seconds / (result.trials * result.horizon) * 1e9
 
     return part
 

@@ -108,7 +108,7 @@ def main() -> None:
         task = Task(arms=arms, players=names, epsilon=epsilon, delta=0.05, protocol=options.protocol)
         options.plot.touch()
         crossed = replay(task, trace, means)
-        run = partial(simulate, protocol=task.protocol, means=means, players=len(names), epsilon=epsilon, engine="step")
+        run = partial(simulate, protocol=task.protocol, means=means, players=len(names), epsilon=epsilon, engine="core")
         with tempfile.TemporaryDirectory() as folder:
             indexes = Path(folder, "trace.txt")  # the simulator's own traces: the index of a site per line
             indexes.write_text("\n".join(str(names.index(site)) for _, site in trace), encoding="utf-8")

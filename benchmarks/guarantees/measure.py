@@ -36,7 +36,7 @@ def rules(effort: Effort) -> Record:
         ):
             result = outvote.simulate(
                 protocol=protocol, quorum=quorum, problem=1, players=players, epsilon=0.5, delta=0.05,
-                horizon=300_000 * players, trials=effort(2000), seed=SEED, grid=1, engine="jump", workers=cores(),
+                horizon=300_000 * players, trials=effort(2000), seed=SEED, grid=1, engine="fast", workers=cores(),
             )  # fmt: skip
             row[name] = ended(result) | {"wrong": share_of(round((1 - result.correct) * result.trials), result.trials)}
         rows.append(row)
@@ -78,7 +78,7 @@ def play_hard(name: str, *, quorum: str, trials: int, seed: int = SEED, **change
     options = HARD[name] | changes
     return outvote.simulate(
         protocol="dme", quorum=quorum, horizon=200_000 * options["players"], trials=trials, seed=seed, grid=1,
-        engine="jump", **options,
+        engine="fast", **options,
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def quorums(effort: Effort) -> Record:
         for activity in ("uniform", "80-20"):
             result = outvote.simulate(
                 protocol="dme", quorum="certified", problem=1, players=64, active_players=active, activity=activity,
-                epsilon=0.5, delta=0.05, horizon=40_000_000, trials=effort(1000), seed=SEED, grid=1, engine="jump",
+                epsilon=0.5, delta=0.05, horizon=40_000_000, trials=effort(1000), seed=SEED, grid=1, engine="fast",
                 workers=cores(),
             )  # fmt: skip
             row[activity] = ended(result) | {

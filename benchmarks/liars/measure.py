@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/liars/measure.py [--quick] [--only price,tally,votes,hard]
 
-All by the step-wise engine: the core's own objects, on one core. Shares have exact 95 % intervals (Clopper and
+All by the engine `core`: the core's own objects, on one core. Shares have exact 95 % intervals (Clopper and
 Pearson's).
 """
 
@@ -30,7 +30,7 @@ TRIALS = 30
 
 
 def play(**options: Any) -> Result:
-    return outvote.simulate(**{"grid": 1, "seed": SEED, "engine": "step", **options})
+    return outvote.simulate(**{"grid": 1, "seed": SEED, "engine": "core", **options})
 
 
 def outcome(result: Result) -> Record:

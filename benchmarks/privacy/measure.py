@@ -72,7 +72,7 @@ def hear(protocol: str, budget: float | None, means: list[float], seed: np.rando
         return skipping.listen_to_votes(make_task(protocol), tuple(means), seed)
     options: Record = {} if budget is None else {"privacy_budget": budget}
     settings = read_settings(
-        protocol=protocol, means=means, players=PLAYERS, horizon=LONGEST, trials=1, grid=1, engine="step", delta=0.05,
+        protocol=protocol, means=means, players=PLAYERS, horizon=LONGEST, trials=1, grid=1, engine="core", delta=0.05,
         **options,
     )  # fmt: skip
     return adversary.listen(settings, seed)

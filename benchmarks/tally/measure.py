@@ -179,7 +179,7 @@ HARD: dict[str, Record] = {
     "a gap of .02, privacy budget .5": {"means": (0.12, 0.1), "privacy_budget": 0.5, "horizon": 200_000},
     "ε = .1, the second .12 worse": {"means": (0.62, *(0.5,) * 5), "epsilon": 0.1, "horizon": 50_000},
     "rewards between 0 and 1": {
-        "means": (0.5, 0.48, 0.48), "rewards": "beta:2", "horizon": 20_000, "trials": 400, "engine": "step",
+        "means": (0.5, 0.48, 0.48), "rewards": "beta:2", "horizon": 20_000, "trials": 400, "engine": "core",
     },
 }  # fmt: skip
 """Where errors are likeliest; the first arm is best, or one of the best."""
@@ -242,7 +242,7 @@ def sites(effort: Effort) -> Record:
                 homogeneity.FALSE_ALARM = rate
                 trials = effort(200)
                 result = outvote.simulate(
-                    protocol="tally", spread=spread, players=64, horizon=8_000, trials=trials, grid=1, engine="step",
+                    protocol="tally", spread=spread, players=64, horizon=8_000, trials=trials, grid=1, engine="core",
                     workers=cores(), **options,
                 )  # fmt: skip
                 row[what] = {"lost": share_of(lost([result]), trials), "held": result.held}

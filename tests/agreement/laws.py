@@ -6,15 +6,12 @@ probability below 1e-4.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from scipy import stats
 
-from outvote.simulation.arrays import WordTable
-from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.trials import Trial
 
 ALARM = 1e-4 / 3000
@@ -73,14 +70,3 @@ def assert_same_law(left: Sequence[Trial], right: Sequence[Trial]) -> None:
 
 def seeds(count: int, key: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(key).spawn(count)
-
-
-def states(count: int, key: int) -> WordTable:
-    """The generators of so many trials; kernels write into what they are given, so it is a copy."""
-    return _states(count, key).copy()
-
-
-@functools.lru_cache(maxsize=16)
-def _states(count: int, key: int) -> WordTable:
-    """Made once, for the cases of a test share them: the kernels need less time than this does."""
-    return np.array([trial_state(seed) for seed in seeds(count, key)])

@@ -1,10 +1,10 @@
-"""The engines that skip against those that do not: equal in law.
+"""The kernels that skip against those that do not: equal in law.
 
 Two-sample tests on regret at grid points, first elimination, the three ends, bits, and what remains. A test here raises
 an alarm at p < `laws.ALARM` = 1e-4 / 3000; fewer than 3000 comparisons are made, so the whole file gives a false alarm
 with probability below 1e-4. Seeds are fixed. `test_power` shows what differences the tests see.
 
-What two samples of n and m trials tell apart depends on n·m / (n + m): where one engine needs far less time for a trial
+What two samples of n and m trials tell apart depends on n·m / (n + m): where one kernel needs far less time for a trial
 than the other, it runs several times as many.
 """
 
@@ -20,9 +20,10 @@ import pytest
 from outvote.simulation.compiled import Inputs, run_jump, run_step
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
+from outvote.simulation.streams import generator
 from outvote.simulation.trials import Trial
 
-from .laws import ALARM, assert_same_law, p_values, seeds, states
+from .laws import ALARM, assert_same_law, p_values, seeds
 
 TRIALS = 2_500
 """In corner cases, and in `test_power`, whose p-values stayed below 1e-15 with 30 other pairs of seeds."""
@@ -64,17 +65,17 @@ def test_jump_equals_step_in_corner_cases(protocol: str, corner: str) -> None:
     if protocol == "edme":
         options.pop("active_players", None)
         options["instances"] = int(instances)
-    settings = read_settings(protocol=protocol, engine="jump", **options)
+    settings = read_settings(protocol=protocol, engine="fast", **options)
     count = settings.trials
-    jump = run_jump(settings, states(count, 11), tiny(settings))
-    step = run_step(settings, states(count, 12), tiny(settings))
+    jump = run_jump(settings, count, generator(11), tiny(settings))
+    step = run_step(settings, count, generator(12), tiny(settings))
     assert_same_law(jump, step)
 
 
 def test_corner_cases_reach_what_they_are_for() -> None:
     def of(corner: str, count: int = 500, **more: Any) -> list[Trial]:
-        settings = read_settings(**{"grid": 6, "epsilon": 0.25, "engine": "jump", **CORNERS[corner], **more})
-        return run_jump(settings, states(count, 13), tiny(settings))
+        settings = read_settings(**{"grid": 6, "epsilon": 0.25, "engine": "fast", **CORNERS[corner], **more})
+        return run_jump(settings, count, generator(13), tiny(settings))
 
     assert np.mean([trial.finished is not None for trial in of("seven arms")]) > 0.5
     assert np.mean([trial.solved is not None for trial in of("ε excludes arms")]) > 0.3
@@ -90,11 +91,12 @@ def test_corner_cases_reach_what_they_are_for() -> None:
 def test_any_number_of_instances(instances: int) -> None:
     settings = read_settings(
         protocol="edme", instances=instances, means=(0.7, 0.5, 0.4, 0.2), players=8, activity="80-20", horizon=900,
-        epsilon=0.25, grid=4, trials=TRIALS, engine="jump",
+        epsilon=0.25, grid=4, trials=TRIALS, engine="fast",
     )  # fmt: skip
     count = settings.trials
     assert_same_law(
-        run_jump(settings, states(count, 21), tiny(settings)), run_step(settings, states(count, 22), tiny(settings))
+        run_jump(settings, count, generator(21), tiny(settings)),
+        run_step(settings, count, generator(22), tiny(settings)),
     )
 
 
@@ -119,30 +121,30 @@ def test_jump_equals_step_in_the_papers_settings(
     protocol: str, problem: int, activity: str, players: int, horizon: int, count: int
 ) -> None:
     settings = read_settings(
-        protocol=protocol, problem=problem, activity=activity, players=players, horizon=horizon, grid=20, engine="jump"
+        protocol=protocol, problem=problem, activity=activity, players=players, horizon=horizon, grid=20, engine="fast"
     )
-    assert_same_law(run_jump(settings, states(MORE * count, 31)), run_step(settings, states(count, 32)))
+    assert_same_law(run_jump(settings, MORE * count, generator(31)), run_step(settings, count, generator(32)))
 
 
 @pytest.mark.parametrize("means", [(0.7, 0.5, 0.1), (0.3, 0.29), (0.9, 0.0, 1.0), (0.5,) * 6])
 def test_skipping_ucb_equals_ucb_play_by_play(means: tuple[float, ...]) -> None:
-    settings = read_settings(protocol="ucb-unlimited", means=means, players=3, horizon=400, grid=8, engine="jump")
+    settings = read_settings(protocol="ucb-unlimited", means=means, players=3, horizon=400, grid=8, engine="fast")
     step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(850, 41)]
-    assert_same_law(run_jump(settings, states(6_500, 42)), step)  # as good as 1,500 of each
+    assert_same_law(run_jump(settings, 6_500, generator(42)), step)  # as good as 1,500 of each
 
 
 @pytest.mark.parametrize("problem", [1, 2])
 def test_skipping_ucb_equals_ucb_play_by_play_where_it_skips_far(problem: int) -> None:
-    settings = read_settings(protocol="ucb-unlimited", problem=problem, horizon=20_000, grid=10, engine="jump")
+    settings = read_settings(protocol="ucb-unlimited", problem=problem, horizon=20_000, grid=10, engine="fast")
     step = [run_trial(settings, seed, lambda draws: None) for seed in seeds(50, 43)]
-    assert_same_law(run_jump(settings, states(6_000, 44)), step)
+    assert_same_law(run_jump(settings, 6_000, generator(44)), step)
 
 
 @pytest.mark.parametrize("flaw", ["best mean off by .03", "one pull less in the second epoch", "quorum of one more"])
 def test_power(flaw: str) -> None:
-    """Engines that differ by so little are told apart."""
+    """Kernels that differ by so little are told apart."""
     settings = read_settings(
-        means=(0.7, 0.5, 0.3, 0.1), players=6, active_players=4, horizon=500, grid=6, epsilon=0.25, engine="jump"
+        means=(0.7, 0.5, 0.3, 0.1), players=6, active_players=4, horizon=500, grid=6, epsilon=0.25, engine="fast"
     )
     right = tiny(settings)
     wrong = {
@@ -150,5 +152,5 @@ def test_power(flaw: str) -> None:
         "one pull less in the second epoch": replace(right, needed=right.needed - (np.arange(72) == 1)),
         "quorum of one more": replace(right, quorums=right.quorums + 2),
     }[flaw]
-    jump, step = run_jump(settings, states(TRIALS, 51), wrong), run_step(settings, states(TRIALS, 52), right)
+    jump, step = run_jump(settings, TRIALS, generator(51), wrong), run_step(settings, TRIALS, generator(52), right)
     assert min(p_values(jump, step).values()) < ALARM

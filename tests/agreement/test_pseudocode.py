@@ -46,7 +46,7 @@ def settings_of(protocol: str, options: dict[str, Any]) -> Settings:
     chosen = dict(options)
     if protocol != "edme":
         chosen.pop("instances", None)
-    return read_settings(protocol=protocol, trials=1, grid=chosen["horizon"], engine="step", **chosen)
+    return read_settings(protocol=protocol, trials=1, grid=chosen["horizon"], engine="core", **chosen)
 
 
 def first_of_each_arm(eliminations: list[tuple[int, int]]) -> list[tuple[int, int]]:

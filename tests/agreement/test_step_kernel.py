@@ -1,4 +1,4 @@
-"""The compiled step kernel against the core, draw for draw on the same random words, over many random small tasks."""
+"""The compiled step kernel against the core, draw for draw on the same random numbers, over many random small tasks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outvote.simulation.arrays import WordTable
 from outvote.simulation.compiled import run_step
-from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
+from outvote.simulation.streams import generator
 from outvote.simulation.trials import Trial
 
 TASKS = 120
@@ -38,16 +37,12 @@ def random_settings(number: int) -> Settings:
         horizon=int(rng.integers(1_000, 8_000)) * int(rng.integers(1, 4)),
         grid=int(rng.integers(1, 60)),
         trials=1,
-        engine="step",
+        engine="fast",
     )
 
 
-def states(seeds: list[np.random.SeedSequence]) -> WordTable:
-    return np.array([trial_state(seed) for seed in seeds])
-
-
 def both(settings: Settings, seed: np.random.SeedSequence) -> tuple[Trial, Trial]:
-    return run_trial(settings, seed, lambda draws: None), run_step(settings, states([seed]))[0]
+    return run_trial(settings, seed, lambda draws: None), run_step(settings, 1, generator(seed))[0]
 
 
 @pytest.mark.parametrize("number", range(TASKS))
@@ -57,7 +52,7 @@ def test_kernel_equals_core_draw_for_draw(number: int) -> None:
 
 
 def test_these_tasks_go_far_enough_to_mean_something() -> None:
-    trials = [run_step(random_settings(number), states([np.random.SeedSequence(number)]))[0] for number in range(TASKS)]
+    trials = [run_step(random_settings(number), 1, generator(number))[0] for number in range(TASKS)]
     assert sum(trial.finished is not None for trial in trials) > TASKS / 3
     assert sum(len(trial.eliminations) > 1 for trial in trials) > TASKS / 2
     assert sum(trial.finished is not None and trial.all_finished is None for trial in trials) > 3
@@ -67,7 +62,7 @@ def test_these_tasks_go_far_enough_to_mean_something() -> None:
 @pytest.mark.parametrize("activity", ["uniform", "80-20"])
 def test_kernel_equals_core_in_the_papers_setting(protocol: str, activity: str) -> None:
     settings = read_settings(
-        protocol=protocol, problem=2, players=4, activity=activity, horizon=250_000, trials=1, engine="step"
+        protocol=protocol, problem=2, players=4, activity=activity, horizon=250_000, trials=1, engine="fast"
     )
     core, kernel = both(settings, np.random.SeedSequence(9))
     assert kernel == core
@@ -77,7 +72,7 @@ def test_kernel_equals_core_in_the_papers_setting(protocol: str, activity: str) 
 def test_many_arms() -> None:
     """More arms than bits in a word."""
     settings = read_settings(
-        means=np.linspace(0, 1, 70).tolist(), players=1, epsilon=0.99, delta=0.99, horizon=60_000, engine="step"
+        means=np.linspace(0, 1, 70).tolist(), players=1, epsilon=0.99, delta=0.99, horizon=60_000, engine="fast"
     )
     core, kernel = both(replace(settings, trials=1), np.random.SeedSequence(4))
     assert kernel == core

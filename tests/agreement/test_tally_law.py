@@ -1,4 +1,4 @@
-"""The engine that skips, for Tally, against the core's own objects: equal in law.
+"""The kernel that skips, for Tally, against the core's own objects: equal in law.
 
 Comparisons and alarms as in `laws`; this file makes fewer than 1500, at 1e-4 / 3000 each, so it gives a false alarm
 with probability below 5e-5. Seeds are fixed. `test_power` shows what differences the tests see.
@@ -15,9 +15,10 @@ from outvote.core import homogeneity
 from outvote.simulation.compiled_tally import run_tally
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial
+from outvote.simulation.streams import generator
 from outvote.simulation.trials import Trial
 
-from .laws import ALARM, assert_same_law, p_values, seeds, states
+from .laws import ALARM, assert_same_law, p_values, seeds
 
 CORNERS: dict[str, dict[str, Any]] = {
     "two arms": dict(means=(0.8, 0.3), players=3, horizon=250),
@@ -45,7 +46,7 @@ CORNERS: dict[str, dict[str, Any]] = {
 
 
 def of(**options: Any) -> Settings:
-    chosen = {"protocol": "tally", "delta": 0.2, "grid": 4, "trials": 500, "engine": "jump", **options}
+    chosen = {"protocol": "tally", "delta": 0.2, "grid": 4, "trials": 500, "engine": "fast", **options}
     return read_settings(**chosen)
 
 
@@ -56,7 +57,7 @@ def by_core(settings: Settings, key: int) -> list[Trial]:
 @pytest.mark.parametrize("corner", CORNERS)
 def test_jump_equals_core_in_corner_cases(corner: str) -> None:
     settings = of(**CORNERS[corner])
-    assert_same_law(run_tally(settings, states(6_000, 61)), by_core(settings, 62))
+    assert_same_law(run_tally(settings, 6_000, generator(61)), by_core(settings, 62))
 
 
 @pytest.mark.parametrize("budget", [None, 1.0])
@@ -65,7 +66,7 @@ def test_jump_holds_back_as_often_as_core(monkeypatch: pytest.MonkeyPatch, budge
     monkeypatch.setattr(homogeneity, "FALSE_ALARM", 0.9)
     monkeypatch.setattr(homogeneity, "RELEASE", 0.3)
     settings = of(means=(0.9, 0.4, 0.3), players=8, floor=7, privacy_budget=budget, horizon=900, grid=8, trials=200)
-    jump, core = run_tally(settings, states(6_000, 63)), by_core(settings, 64)
+    jump, core = run_tally(settings, 6_000, generator(63)), by_core(settings, 64)
     assert 0.02 < np.mean([trial.held for trial in jump]) < 0.9
     assert_same_law(jump, core)
 
@@ -73,12 +74,12 @@ def test_jump_holds_back_as_often_as_core(monkeypatch: pytest.MonkeyPatch, budge
 @pytest.mark.parametrize(("problem", "activity"), [(1, "uniform"), (1, "80-20"), (2, "80-20")])
 def test_jump_equals_core_in_the_papers_settings(problem: int, activity: str) -> None:
     settings = of(problem=problem, activity=activity, players=64, delta=0.05, horizon=4_000, grid=10, trials=120)
-    assert_same_law(run_tally(settings, states(4_000, 65)), by_core(settings, 66))
+    assert_same_law(run_tally(settings, 4_000, generator(65)), by_core(settings, 66))
 
 
 def test_corner_cases_reach_what_they_are_for() -> None:
     def trials(corner: str) -> list[Trial]:
-        return run_tally(of(**CORNERS[corner]), states(500, 67))
+        return run_tally(of(**CORNERS[corner]), 500, generator(67))
 
     assert np.mean([trial.finished is not None for trial in trials("seven arms")]) > 0.3
     assert np.mean([trial.finished is not None for trial in trials("one player")]) > 0.5
@@ -92,7 +93,7 @@ def test_corner_cases_reach_what_they_are_for() -> None:
 
 @pytest.mark.parametrize("flaw", ["best mean off by .08", "a floor of two more", "a looser threshold"])
 def test_power(flaw: str) -> None:
-    """Engines that differ by so little are told apart."""
+    """Kernels that differ by so little are told apart."""
     right: dict[str, Any] = dict(means=(0.8, 0.5, 0.3), players=6, horizon=500, floor=5)
     flaws: dict[str, dict[str, Any]] = {
         "best mean off by .08": {"means": (0.72, 0.5, 0.3)},
@@ -100,5 +101,5 @@ def test_power(flaw: str) -> None:
         "a looser threshold": {"delta": 0.4},
     }
     settings = of(**right)
-    jump = run_tally(of(**{**right, **flaws[flaw]}), states(6_000, 68))
+    jump = run_tally(of(**{**right, **flaws[flaw]}), 6_000, generator(68))
     assert min(p_values(jump, by_core(settings, 69)).values()) < ALARM

@@ -15,7 +15,7 @@ def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.Ca
     assert main([*line.split(), "--tolerate", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "1 lie (flood), 1 tolerated" in shown
-    assert "engine step" in shown
+    assert "engine core" in shown
     assert main([*line.split(), "--tolerate", "1", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["tolerate"], found["liars"], found["lie"]) == (1, 1, "flood")
@@ -26,7 +26,7 @@ def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.Ca
     [
         ("simulate --protocol tally --players 4 --tolerate 2", "tolerate must be a whole number from 0 to 1"),
         ("simulate --protocol tally --players 4 --liars 1 --lie fib", "lie must be one of"),
-        ("simulate --protocol tally --players 4 --liars 1 --engine jump", "cannot run players that lie"),
+        ("simulate --protocol tally --players 4 --liars 1 --engine fast", "cannot run players that lie"),
         ("plan --players 8 --tolerate 4", "tolerate must be a whole number from 0 to 3"),
     ],
 )

@@ -151,9 +151,9 @@ BAD_INPUT = {
     "--trials 1.5": ("trials", "1.5", "whole number"),
     "--seed -1": ("seed", "-1", "at least 0"),
     "--grid 0": ("grid", "0", "at least 1"),
-    "--engine warp": ("'warp'", "'step'"),
-    "--engine jump --rewards beta": ("'jump'", "Bernoulli", "step"),
-    "--engine compiled --spread 1": ("'compiled'", "differ by site"),
+    "--engine warp": ("'warp'", "'core'"),
+    "--engine fast --rewards beta": ("'fast'", "Bernoulli", "core"),
+    "--engine fast --spread 1": ("'fast'", "differ by site"),
     "--workers 0": ("workers", "0", "at least 1"),
     "--dask nowhere:1": ("no Dask scheduler answers", "nowhere:1"),
     "--plot nowhere/x.png": ("the plot", "existing folder"),
@@ -212,7 +212,7 @@ def test_a_bad_trace_is_refused(
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_leaves_nothing_behind(workers: str, tmp_path: Path) -> None:
     record = tmp_path / "result.json"
-    arguments = [*SMALL, "--engine", "step", "--horizon", "1e8", "--workers", workers, "--json", str(record)]
+    arguments = [*SMALL, "--engine", "core", "--horizon", "1e8", "--workers", workers, "--json", str(record)]
     code = (
         "import os, sys; from outvote.cli.main import main; import outvote.simulation.stepwise as stepwise\n"
         "run = stepwise.run_trial\n"

@@ -6,13 +6,15 @@ import json
 import random
 import sys
 from itertools import permutations
+from typing import Any
 
 import pytest
 
 from docs.blocks import DOCS
+from outvote import simulate
 from outvote.core import protocols
 from outvote.core import task as tasks
-from outvote.core.errors import MalformedMessage, NoOutstandingDecision, UnknownPlayer
+from outvote.core.errors import InvalidTask, MalformedMessage, NoOutstandingDecision, UnknownPlayer
 from outvote.core.messages import Elimination, Vote
 from outvote.core.protocols import Player
 from outvote.core.task import Task
@@ -136,3 +138,14 @@ def test_the_best_arm_is_hardly_ever_lost() -> None:
     events = 3 * 3 * one_shot.pulls_needed(task)
     results = [one_shot.race(task, [0.2, 0.6, 0.5], events=events, seed=seed) for seed in range(200)]
     assert sum("green" not in left for left, _ in results) <= 22
+
+
+def test_the_simulator_runs_it_by_its_own_objects() -> None:
+    """No kernel was written for it, so `auto` takes none, and `fast` is refused."""
+    options: dict[str, Any] = {"protocol": "one-shot", "instances": 1, "means": (0.1, 0.9, 0.2), "players": 2}
+    options |= {"epsilon": 0.5, "delta": 0.5, "horizon": 600, "trials": 3}
+    result = simulate(**options)
+    assert result.engine == "core"
+    assert result.best == 1.0
+    with pytest.raises(InvalidTask, match="'fast' cannot run the protocol 'one-shot', for which it has no kernel"):
+        simulate(**options, engine="fast")

@@ -25,7 +25,7 @@ from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 HERE = Path(__file__).parent
 SIMULATED = ("dme", "edme", "tally", "me-local", "me-unlimited", "ucb-unlimited")
 REPLAYED = ("dme", "edme", "tally")
-CORE_ENGINE = "step"
+CORE_ENGINE = "core"
 NOT_COMPARED = ("engine", "seconds", "outvote")
 """A name that is about to change, and what differs from run to run."""
 

@@ -14,6 +14,7 @@ from network.processes import until
 from outvote import simulate
 from outvote.core.errors import InvalidTask
 from outvote.simulation import sweep as module
+from outvote.simulation.engines import trials_to_a_stream
 from outvote.simulation.executors import open_executor
 from outvote.simulation.results import Result
 from outvote.simulation.settings import Settings, read_settings
@@ -25,7 +26,7 @@ def cells() -> list[Settings]:
     return [
         read_settings(protocol=protocol, engine=engine, trials=trials, **options)  # type: ignore[arg-type]
         for protocol, engine, trials in (
-            ("dme", "step", 3), ("dme", "compiled", 20), ("edme", "jump", 21), ("me-local", "auto", 1),
+            ("dme", "core", 3), ("dme", "fast", 250), ("edme", "fast", 21), ("me-local", "auto", 1),
             ("ucb-unlimited", "auto", 9),
         )
     ]  # fmt: skip
@@ -41,14 +42,18 @@ def alone() -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_results_do_not_depend_on_the_number_of_workers(workers: int, alone: list[dict[str, object]]) -> None:
+def test_results_do_not_depend_on_the_number_of_workers(
+    workers: int, alone: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHUNK_SECONDS", 1e-6)  # as many chunks as there can be
+    assert [len(chunks(cell)) for cell in cells()] == [3, 2, 1, 1, 1]
     with open_executor(workers=workers) as executor:
         assert comparable(sweep(cells(), executor=executor)) == alone
 
 
 def test_a_sweep_gives_what_simulate_gives(alone: list[dict[str, object]]) -> None:
     result = simulate(
-        protocol="edme", engine="jump", trials=21, means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5,
+        protocol="edme", engine="fast", trials=21, means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5,
         horizon=4_000, grid=5,
     )  # fmt: skip
     assert comparable([result]) == [alone[2]]
@@ -56,17 +61,21 @@ def test_a_sweep_gives_what_simulate_gives(alone: list[dict[str, object]]) -> No
 
 def test_trials_do_not_depend_on_how_many_there_are(alone: list[dict[str, object]]) -> None:
     longer = simulate(
-        means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5, horizon=4_000, grid=5, engine="compiled", trials=30
+        means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5, horizon=4_000, grid=5, engine="fast", trials=450
     )
-    assert longer.per_trial.regret[:20] == alone[1]["per_trial"]["regret"]  # type: ignore[index]
+    assert longer.per_trial.regret[:250] == alone[1]["per_trial"]["regret"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("engine", ["jump", "compiled", "step"])
-@pytest.mark.parametrize("trials", [1, 2, 7, 8, 9, 100])
-def test_chunks_cover_all_trials_once(trials: int, engine: str) -> None:
-    cell = read_settings(trials=trials, engine=engine)
+@pytest.mark.parametrize(
+    ("engine", "players", "streams"), [("core", 64, 1), ("fast", 64, 78), ("fast", 2_000, 2), ("fast", 6_000, 1)]
+)
+@pytest.mark.parametrize("trials", [1, 2, 7, 8, 9, 1_000])
+def test_chunks_cover_all_trials_once_and_cut_no_stream(trials: int, engine: str, players: int, streams: int) -> None:
+    cell = read_settings(trials=trials, engine=engine, players=players)
+    assert trials_to_a_stream(cell) == streams
     assert [trial for start, stop in chunks(cell) for trial in range(start, stop)] == list(range(trials))
-    if engine == "step" and trials > 1:
+    assert all(start % streams == 0 for start, _ in chunks(cell))
+    if trials == 1_000 or (engine == "core" and trials > 1):
         assert len(chunks(cell)) > 1
 
 
@@ -106,7 +115,7 @@ def test_an_interrupted_sweep_keeps_what_it_has_finished(tmp_path: Path) -> None
         "from outvote.simulation.settings import read_settings\n"
         "from outvote.simulation.sweep import sweep\n"
         "cells = [read_settings(seed=seed, players=3, horizon=2000, trials=2) for seed in range(3)]\n"
-        "cells.append(read_settings(horizon=1e9, engine='step'))\n"
+        "cells.append(read_settings(horizon=1e9, engine='core'))\n"
         f"sweep(cells, store=Path({str(tmp_path)!r}))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code]) as process:

@@ -96,7 +96,7 @@ def test_tally_is_recommended_with_its_reason_and_the_options_say_what_they_prom
     assert "factor of 2.72" in told["tally, floor 23, privacy budget 1"]["adversary_sees"]
     for each in told.values():
         assert each["draws_low"] <= each["draws"] <= each["draws_high"]
-        assert "engine jump" in each["how"]
+        assert "engine fast" in each["how"]
         assert each["days"] is None
 
 

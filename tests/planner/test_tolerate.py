@@ -43,7 +43,7 @@ def test_tolerance_costs_events_and_the_guarantee_says_of_how_many_liars_it_hold
         assert guarded is not None
         assert guarded.draws > believed.draws
         assert guarded.wrong == 0
-        assert "a bound" in guarded.how or "engine step" in guarded.how
+        assert "a bound" in guarded.how or "engine core" in guarded.how
 
 
 def test_what_cannot_be_tolerated_is_refused_with_why() -> None:

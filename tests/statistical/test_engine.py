@@ -1,4 +1,4 @@
-"""What the step-wise engine promises about distributions. Each test says its false-alarm rate; seeds are fixed."""
+"""What the engine `core` promises about distributions. Each test says its false-alarm rate; seeds are fixed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import stats
 from outvote import simulate
 from outvote.simulation.activity import Activity, eighty_twenty, uniform, weighted, with_dead_players
 from outvote.simulation.environments import BetaLaw, bernoulli
-from outvote.simulation.kernels.generator import trial_state
+from outvote.simulation.streams import generator
 
 ALARM = 1e-6
 """The false-alarm rate of each test here."""
@@ -37,7 +37,7 @@ def test_failures_stay_below_delta(protocol: str, activity: str) -> None:
 def test_players_are_active_as_often_as_the_law_says(activity: Activity) -> None:
     draws = 50_000
     seen = np.zeros(activity.players)
-    for players, uniforms in activity.draws(trial_state(np.random.SeedSequence(2)), draws):
+    for players, uniforms in activity.draws(generator(2), draws):
         np.add.at(seen, players, 1)
         assert len(uniforms) == len(players)
     weights = np.asarray(activity.weights)  # type: ignore[attr-defined]  # all of these are by weight

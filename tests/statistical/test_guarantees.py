@@ -21,7 +21,7 @@ from scipy import stats
 from outvote import simulate, theory
 from outvote.cli.main import main
 from outvote.core.schedule import Schedule, certified_log_eta
-from outvote.simulation import Result, compiled
+from outvote.simulation import Result, compiled, engines
 
 
 def measure() -> ModuleType:
@@ -94,7 +94,7 @@ def test_certified_epochs_are_as_long_as_they_say_in_every_engine() -> None:
         "means": (1.0, 0.0), "players": 1, "epsilon": 0.8, "delta": 0.5, "horizon": 1000, "trials": 3, "grid": 1,
         "quorum": "certified",
     }  # fmt: skip
-    for engine in ("jump", "compiled", "step"):
+    for engine in ("core", "fast"):
         both = simulate(protocol="edme", instances=(0.5, 1), engine=engine, **common)
         assert set(both.per_trial.first_elimination) == {2 * 154}
         # M = 1: p = .5, η = 3.674, η_1 = 1.837; 100·ln(6/1.837) = 118.36
@@ -111,12 +111,15 @@ def test_certified_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> 
     assert found["per_trial"]["first_elimination"] == [238, 238]
 
 
-@pytest.mark.parametrize("engine", ["jump", "compiled"])
-def test_a_certified_edme_keeps_delta_in_all_instances_together(engine: str) -> None:
+@pytest.mark.parametrize("worth_jumping", [1.0, math.inf], ids=["jump", "step"])
+def test_a_certified_edme_keeps_delta_in_all_instances_together(
+    worth_jumping: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "WORTH_JUMPING", worth_jumping)  # which of its kernels `fast` takes
     trials = 1500
     result = simulate(
         protocol="edme", instances=3, means=(0.62, 0.38, 0.38), players=3, epsilon=0.95, delta=0.9, quorum="certified",
-        horizon=100_000, trials=trials, seed=SEED, grid=1, engine=engine,
+        horizon=100_000, trials=trials, seed=SEED, grid=1, engine="fast",
     )  # fmt: skip
     assert result.finished.share == 1
     assert not too_many(round((1 - result.best) * trials), trials, 0.9)

@@ -28,7 +28,7 @@ from outvote.simulation.stepwise import trial_draws
 
 
 def drawn(activity: Activity, draws: int, seed: int = 0) -> list[int]:
-    """The players that the step-wise engine draws."""
+    """The players that the engine `core` draws."""
     settings = replace(read_settings(players=activity.players), activity=activity, horizon=draws)
     return [player for player, _ in trial_draws(settings, np.random.SeedSequence(seed))]
 

@@ -122,7 +122,7 @@ def test_no_lie_is_refused_by_a_server(lie: str, protocol: str) -> None:
         protocol=protocol, means=(0.97, 0.5, 0.05), players=4, epsilon=None if protocol == "tally" else 0.9,
         liars=2, lie=lie, horizon=1500, trials=1, delta=0.5, grid=1,
     )  # fmt: skip
-    assert (result.engine, result.liars, result.lie) == ("step", 2, lie)
+    assert (result.engine, result.liars, result.lie) == ("core", 2, lie)
 
 
 def liar(lie: str) -> Liar:
@@ -147,11 +147,11 @@ def test_each_lie_says_what_it_promises() -> None:
     assert sent["switch"] == {0: (3, 3), 1: (3, 3), 2: (3, 3)}
 
 
-def test_engines_that_skip_know_no_liars() -> None:
+def test_kernels_know_no_liars() -> None:
     for options, what in (({"tolerate": 1}, "a fleet that tolerates liars"), ({"liars": 1}, "players that lie")):
-        with pytest.raises(InvalidTask, match=f"engine 'jump' cannot run {what}: use 'step' or 'auto'"):
-            read_settings(protocol="tally", players=4, engine="jump", **options)  # type: ignore[arg-type]
-        assert read_settings(protocol="tally", players=4, **options).engine == "step"  # type: ignore[arg-type]
+        with pytest.raises(InvalidTask, match=f"engine 'fast' cannot run {what}: use 'core' or 'auto'"):
+            read_settings(protocol="tally", players=4, engine="fast", **options)  # type: ignore[arg-type]
+        assert read_settings(protocol="tally", players=4, **options).runs_on == "core"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

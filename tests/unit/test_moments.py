@@ -17,11 +17,11 @@ VOTE = 520
 
 
 def run(folder: Path, players: list[int], **options: Any) -> Result:
-    """One trial by the step-wise engine, which drives the very objects of the core."""
+    """One trial by the engine `core`, which drives the very objects of the core."""
     trace = folder / "trace.txt"
     trace.write_text("\n".join(map(str, players)), encoding="utf-8")
     choices: dict[str, Any] = {"means": (1.0, 0.0), "players": 2, "epsilon": 0.8, "delta": 0.9, **options}
-    return simulate(activity=trace, horizon=len(players), grid=len(players), trials=1, engine="step", **choices)
+    return simulate(activity=trace, horizon=len(players), grid=len(players), trials=1, engine="core", **choices)
 
 
 def test_an_elimination_reaches_a_player_at_its_next_draw(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     how.add_argument(
         "--engine",
         default="auto",
-        help="jump skips what it can compute, compiled goes draw by draw, step does so by the core's own objects; "
-        "auto takes the fastest that is exact (auto)",
+        help="core drives the core's own objects draw by draw, fast has compiled kernels of the same law; "
+        "auto takes fast where it has a kernel (auto)",
     )
     add_workers(how)
     out = parser.add_argument_group("what comes out")

@@ -1,4 +1,4 @@
-"""How many draws and bits a protocol needs: by the engine that skips what it can compute, where that is quick enough.
+"""How many draws and bits a protocol needs: by the simulator's kernels, where that is quick enough.
 
 A plan whose simulation would take long is scaled from one of a larger difference or ε, by the exact sums or by the
 information-theoretic bound; it says so.
@@ -95,7 +95,7 @@ def _of_guarded_votes(question: Question, task: Task) -> Estimate | None:
     trials = min(max(50_000 // question.players, FEWEST_TRIALS), TRIALS)
     options: dict[str, Any] = {"quorum": task.quorum}
     options |= {"active_players": task.instances[0]} if task.protocol == "dme" else {"instances": len(task.instances)}
-    settings = read_settings(**_chosen(question, task, horizon=4 * horizon, trials=trials), **options, engine="jump")
+    settings = read_settings(**_chosen(question, task, horizon=4 * horizon, trials=trials), **options, engine="fast")
     result = run_with_votes(settings, most)
     votes = f"{most[0]} votes" if task.protocol == "dme" else f"{task.tolerate} votes more than must be"
     how = f"simulated with {votes} against an arm, the most that it waits for: a bound"

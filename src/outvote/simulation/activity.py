@@ -1,6 +1,6 @@
 """Who is active: P(n) of the paper, as weights or as a recorded trace.
 
-An activity draws the players of one trial from the words of its generator, and from nothing else.
+An activity draws the players of one trial from its generator, and from nothing else.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from outvote.core.errors import InvalidTask
-from outvote.simulation.arrays import Floats, Integers, Words
-from outvote.simulation.kernels.step import fill_draws, fill_uniforms
+from outvote.simulation.arrays import Floats, Integers
 
 BLOCK = 16_384
 """Draws that are prepared at once."""
@@ -42,7 +41,7 @@ class Activity(Protocol):
         """What decides who is active, in plain JSON types."""
         ...
 
-    def draws(self, state: Words, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
+    def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         """The active player of each draw and the uniform number of its reward, in blocks."""
         ...
 
@@ -68,12 +67,13 @@ class Weighted:
     def describe(self) -> list[Any]:
         return [self.name, *self.weights]
 
-    def draws(self, state: Words, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
+    def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         keep, alias = self.alias_table()
         for start in range(0, horizon, BLOCK):
-            size = min(BLOCK, horizon - start)
-            players, uniforms = np.empty(size, np.int64), np.empty(size)
-            fill_draws(state, keep, alias, players, uniforms)
+            places, uniforms = rng.random((min(BLOCK, horizon - start), 2)).T
+            scaled = places * self.players
+            columns = scaled.astype(np.int64)
+            players = np.where(scaled - columns < keep[columns], columns, alias[columns])
             yield players.tolist(), uniforms.tolist()
 
     def shares(self) -> Floats:
@@ -125,7 +125,7 @@ class Trace:
     def describe(self) -> list[Any]:
         return [self.name, str(self.path), self.length]
 
-    def draws(self, state: Words, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
+    def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         with self.path.open(encoding="utf-8") as lines:
             numbers = (int(line) for line in lines if not line.isspace())
             for start in range(0, horizon, BLOCK):
@@ -135,9 +135,7 @@ class Trace:
                         f"the trace {self.path} had {self.length} draws when it was checked and has fewer now, "
                         f"got {start + len(block)}: leave it alone while it is used"
                     )
-                uniforms = np.empty(len(block))
-                fill_uniforms(state, uniforms)
-                yield block, uniforms.tolist()
+                yield block, rng.random(len(block)).tolist()
 
 
 def uniform(players: int) -> Weighted:

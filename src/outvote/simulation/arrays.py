@@ -8,8 +8,6 @@ import numpy as np
 
 Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 Integers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
-Words: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
 FloatTable: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 IntegerTable: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-WordTable: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 IntegerCube: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[np.int64]]

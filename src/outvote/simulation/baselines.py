@@ -1,6 +1,6 @@
 """What the paper compares with: Median Elimination alone and shared without limit, and UCB1 shared without limit.
 
-They have a player's face, so the step-wise engine drives them as it drives the protocols.
+They have a player's face, so the engine `core` drives them as it drives the protocols.
 """
 
 from __future__ import annotations

@@ -12,16 +12,16 @@ import numpy as np
 
 from outvote.core.codes import Codebook
 from outvote.core.schedule import Schedule
-from outvote.simulation.activity import Weighted
-from outvote.simulation.arrays import Floats, Integers, IntegerTable, WordTable
+from outvote.simulation.activity import Weighted, uniform
+from outvote.simulation.arrays import Floats, Integers, IntegerTable
 from outvote.simulation.environments import good_arms
-from outvote.simulation.kernels.generator import trial_states
 from outvote.simulation.kernels.jump import jump_trials
 from outvote.simulation.kernels.local import local_trials
 from outvote.simulation.kernels.step import step_trials
 from outvote.simulation.kernels.ucb import ucb_trials
 from outvote.simulation.results import Result, summarise
 from outvote.simulation.settings import Settings
+from outvote.simulation.streams import generator, trial_seed
 from outvote.simulation.trials import Costs, Trial, judge, unlimited_costs
 
 MOST_PULLS = 1 << 45
@@ -29,31 +29,32 @@ MOST_PULLS = 1 << 45
 EPOCHS = 96
 
 
-def run_step(settings: Settings, states: WordTable, inputs: Inputs | None = None) -> list[Trial]:
+def run_step(settings: Settings, trials: int, rng: np.random.Generator, inputs: Inputs | None = None) -> list[Trial]:
     """The step kernel: `dme`, `edme`, `me-local`, `me-unlimited`. `inputs` replaces what the settings say."""
-    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(states))
-    keep, alias = _activity(settings).alias_table()
+    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, trials)
+    # One player that sees every draw is the only one to be drawn.
+    activity = uniform(1) if settings.protocol == "me-unlimited" else _activity(settings)
+    keep, alias = activity.alias_table()
     local = settings.protocol not in ("dme", "edme")
-    members = 1 if settings.protocol == "me-unlimited" else settings.task.players
     step_trials(
-        states, keep, alias, inputs.means, inputs.good, inputs.needed, inputs.quorums, inputs.enough, members,
-        local, inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends, outputs.judged,
+        rng, keep, alias, inputs.means, inputs.good, inputs.needed, inputs.quorums, inputs.enough, local,
+        inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends, outputs.judged,
     )  # fmt: skip
     return outputs.trials(settings)
 
 
-def run_jump(settings: Settings, states: WordTable, inputs: Inputs | None = None) -> list[Trial]:
-    """The engines that skip: votes and the baselines. `inputs` replaces what the settings say."""
-    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, len(states))
+def run_jump(settings: Settings, trials: int, rng: np.random.Generator, inputs: Inputs | None = None) -> list[Trial]:
+    """The kernels that skip: votes and the baselines. `inputs` replaces what the settings say."""
+    inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, trials)
     if settings.protocol == "ucb-unlimited":
-        ucb_trials(states, inputs.means, inputs.grid, outputs.regret)
+        ucb_trials(rng, inputs.means, inputs.grid, outputs.regret)
         outputs.ends[:, 2] = 1 if inputs.good.all() else -1
         outputs.judged[:] = (inputs.good.all(), True, False)
     elif settings.protocol in ("dme", "edme"):
         activity = _activity(settings)
         ends, shares = activity.groups()
         jump_trials(
-            states, activity.shares(), ends, shares, inputs.means, inputs.good, inputs.needed, inputs.quorums,
+            rng, activity.shares(), ends, shares, inputs.means, inputs.good, inputs.needed, inputs.quorums,
             inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends,
         )  # fmt: skip
     else:
@@ -61,17 +62,17 @@ def run_jump(settings: Settings, states: WordTable, inputs: Inputs | None = None
         if settings.protocol == "me-unlimited":
             ends, shares = np.array([1]), np.array([1.0])
         local_trials(
-            states, ends, shares, inputs.means, inputs.good, inputs.needed[0], inputs.enough,
+            rng, ends, shares, inputs.means, inputs.good, inputs.needed[0], inputs.enough,
             inputs.grid, outputs.regret, outputs.eliminations, outputs.ends, outputs.judged,
         )  # fmt: skip
     return outputs.trials(settings)
 
 
 def run_with_votes(settings: Settings, votes: Sequence[int]) -> Result:
-    """`dme` or `edme` by the engine that skips, had an arm to have so many votes in each instance to fall."""
+    """`dme` or `edme` by the kernel that skips, had an arm to have so many votes in each instance to fall."""
     begin = time.perf_counter()
     inputs = replace(Inputs.of(settings), quorums=np.array([2.0 * each for each in votes]))
-    trials = run_jump(settings, trial_states(settings.seed, range(settings.trials)), inputs)
+    trials = run_jump(settings, settings.trials, generator(trial_seed(settings.seed, 0)), inputs)
     return summarise(settings, trials, time.perf_counter() - begin)
 
 
@@ -173,5 +174,5 @@ def _pulls(schedule: Schedule) -> list[int]:
 
 
 def _activity(settings: Settings) -> Weighted:
-    assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
+    assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
     return settings.activity

@@ -16,20 +16,20 @@ from outvote.core.evidence import log_thresholds
 from outvote.core.tally_player import GROWTH
 from outvote.core.task import Task
 from outvote.simulation.activity import Weighted
-from outvote.simulation.arrays import Floats, WordTable
+from outvote.simulation.arrays import Floats
 from outvote.simulation.environments import good_arms
 from outvote.simulation.kernels.tally import tally_trials
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Costs, Trial, judge
 
 
-def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
-    """The engine that skips, for `tally`."""
+def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list[Trial]:
+    """The kernel that skips, for `tally`."""
     task, means = settings.task, settings.environment.means
-    assert isinstance(settings.activity, Weighted)  # `engines` offers kernels no other
-    trials, arms = len(states), len(means)
+    assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
+    arms = len(means)
     sizes = np.array(reachable_sizes(task, settings.horizon))
-    exact, margin = warm_up(settings)
+    exact, margin = warm_up_tables(settings)
     threshold, margin_threshold = log_thresholds(task)
     good = good_arms(means, task.epsilon)
     group_ends, group_shares = settings.activity.groups()
@@ -40,7 +40,7 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
     ends = np.full((trials, 3), -1, np.int64)
     held = np.zeros(trials, np.bool_)
     tally_trials(
-        states,
+        rng,
         settings.activity.shares(),
         group_ends,
         group_shares,
@@ -89,7 +89,7 @@ def run_tally(settings: Settings, states: WordTable) -> list[Trial]:
     return found
 
 
-def warm_up(settings: Settings) -> tuple[Tables, Tables]:
+def warm_up_tables(settings: Settings) -> tuple[Tables, Tables]:
     """The tables of bets, which take a while with noise: made once, before workers are forked."""
     task = settings.task
     sizes = reachable_sizes(task, settings.horizon)

@@ -1,60 +1,101 @@
-"""Which engine runs a trial: core objects step by step, the compiled step kernel, or the kernels that skip."""
+"""Which engine runs a trial: `core` drives core objects draw by draw, `fast` has compiled kernels of the same law.
+
+Of the kernels, those that skip are taken where there is something to skip, else the one that makes every draw.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
-from outvote.simulation import compiled, compiled_tally, stepwise
-from outvote.simulation.arrays import WordTable
-from outvote.simulation.kernels.generator import trial_seed, trial_states
+import numpy as np
+
+from outvote.simulation import stepwise
+from outvote.simulation.compiled import run_jump, run_step
+from outvote.simulation.compiled_tally import run_tally, warm_up_tables
 from outvote.simulation.settings import Settings
+from outvote.simulation.streams import generator, trial_seed
 from outvote.simulation.trials import Trial
 
-CHUNK_SECONDS = 0.2
-"""About how long a kernel may run before it comes back to say how far it is and to hear of Ctrl-C."""
+Kernel: TypeAlias = Callable[[Settings, int, np.random.Generator], list[Trial]]
+"""Runs so many trials of a setting, one after the other from one generator."""
+WORTH_JUMPING = 1.0
+"""Draws per player and grid interval below which there is nothing to skip."""
+WORTH_A_STREAM = 1_000_000
+"""Steps of work that are worth a stream of their own: to start a kernel takes as long as several short trials."""
+MOST_TO_A_STREAM = 200
 
 
-def run_trials(settings: Settings, which: Sequence[int], advance: Callable[[int], None]) -> list[Trial]:
-    """Run some of a setting's trials, named by their numbers; `advance` is told of draws as they are done.
-
-    Trial i has the i-th child of the setting's seed, so it does not matter who runs it with which others.
-    """
-    if settings.engine == "step":
-        return [stepwise.run_trial(settings, trial_seed(settings.seed, trial), advance) for trial in which]
+def kernel_of(settings: Settings) -> Kernel | None:
+    """The kernel that runs these settings; None where core objects do."""
+    if settings.runs_on == "core":
+        return None
     if settings.protocol == "tally":
-        run: Callable[[Settings, WordTable], list[Trial]] = compiled_tally.run_tally
-    else:
-        run = compiled.run_step if settings.engine == "compiled" else compiled.run_jump
-    size = max(1, int(CHUNK_SECONDS / estimated_seconds(settings) * settings.trials))
+        return run_tally
+    if settings.protocol in ("me-unlimited", "ucb-unlimited"):  # one player has all draws
+        return run_jump
+    draws_each = settings.horizon / (len(settings.grid_points()) * settings.task.players)
+    return run_jump if draws_each >= WORTH_JUMPING else run_step
+
+
+def run_trials(settings: Settings, start: int, stop: int, advance: Callable[[int], None]) -> list[Trial]:
+    """Run the trials from `start` up to `stop`; `advance` is told of draws as they are done.
+
+    `start` must be the first trial of a stream: a multiple of `trials_to_a_stream`. Then it does not matter who runs
+    which of a setting's trials.
+    """
+    kernel = kernel_of(settings)
+    if kernel is None:
+        return [stepwise.run_trial(settings, trial_seed(settings.seed, trial), advance) for trial in range(start, stop)]
+    size = trials_to_a_stream(settings)
     found: list[Trial] = []
-    for start in range(0, len(which), size):
-        chunk = which[start : start + size]
-        found += run(settings, trial_states(settings.seed, chunk))
-        advance(len(chunk) * settings.horizon)
+    for first in range(start, stop, size):
+        count = min(size, stop - first)
+        found += kernel(settings, count, generator(trial_seed(settings.seed, first)))
+        advance(count * settings.horizon)
     return found
+
+
+def trials_to_a_stream(settings: Settings) -> int:
+    """How many trials follow each other in one stream of random numbers; decided by the settings alone."""
+    kernel = kernel_of(settings)
+    if kernel is None:
+        return 1
+    if kernel is run_step or settings.protocol == "ucb-unlimited":
+        steps = settings.horizon
+    else:
+        steps = settings.task.players * len(settings.grid_points()) * max(1, len(settings.task.instances))
+    return min(max(1, WORTH_A_STREAM // steps), MOST_TO_A_STREAM)
 
 
 def estimated_seconds(settings: Settings) -> float:
     """Roughly how long a setting will keep one core busy: for the size of chunks, nothing else."""
-    if settings.engine == "step":
+    kernel = kernel_of(settings)
+    if kernel is None:
         return settings.trials * settings.horizon * 2e-6
-    if settings.engine == "compiled" or settings.protocol == "ucb-unlimited":
+    if kernel is run_step or settings.protocol == "ucb-unlimited":
         return settings.trials * settings.horizon * 1e-8
     task = settings.task
-    if settings.protocol == "tally":
+    if kernel is run_tally:
         return settings.trials * (3e-3 + task.players * len(settings.grid_points()) * 1e-7)
     each = len(settings.grid_points()) * 1e-7 + len(task.instances) * 4e-6
     return settings.trials * (3e-5 + task.players * each)
 
 
-_warm: set[tuple[str, str]] = set()
+_warm: set[tuple[str, Kernel | None]] = set()
 
 
 def warm_up(settings: Settings) -> None:
-    """Load or compile the kernels that a setting needs, so that its clock runs for its trials only."""
-    if settings.protocol == "tally" and settings.engine == "jump":
-        compiled_tally.warm_up(settings)
-    if (settings.protocol, settings.engine) not in _warm:
-        run_trials(replace(settings, horizon=1, grid=1), range(1), lambda draws: None)
-        _warm.add((settings.protocol, settings.engine))
+    """Load or compile the kernel that a setting needs, so that its clock runs for its trials only."""
+    kernel = kernel_of(settings)
+    if kernel is run_tally:
+        warm_up_tables(settings)
+    if (settings.protocol, kernel) in _warm:
+        return
+    shortest = replace(settings, horizon=1, grid=1)
+    if kernel is None:
+        run_trials(shortest, 0, 1, lambda draws: None)
+    else:
+        kernel(shortest, 1, generator(0))
+    _warm.add((settings.protocol, kernel))

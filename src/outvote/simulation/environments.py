@@ -121,7 +121,7 @@ class Environment:
 
 
 def puller(world: World, law: RewardLaw) -> Pull:
-    """How the step-wise engine asks for a reward and its regret, with the common case made fast."""
+    """How the engine `core` asks for a reward and its regret, with the common case made fast."""
     if isinstance(world, Fixed) and law is bernoulli:
         means = world.values
         outcomes = [((0.0, max(means) - mean), (1.0, max(means) - mean)) for mean in means]

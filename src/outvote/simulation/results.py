@@ -156,7 +156,7 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
         horizon=settings.horizon,
         trials=settings.trials,
         seed=settings.seed,
-        engine=settings.engine,
+        engine=settings.runs_on,
         draws=settings.grid_points(),
         regret=band([trial.regret for trial in trials]),
         bits=Bits(

@@ -50,10 +50,10 @@ def simulate(
     never wake. `active_players` is N_γ (default: what the activity implies); `edme` takes `instances` instead, `tally`
     neither. `epsilon` is .5 by default, 0 for `tally`; `floor` and `privacy_budget` are Tally's own. `rewards`:
     "bernoulli", "beta:CONCENTRATION" or a function (mean, uniform) -> reward. `spread` gives each player means of its
-    own, `drift_to` moves them. The same seed gives the same result, whatever the number of `workers`. `engine`: "jump"
-    skips what it can compute, "compiled" and "step" go draw by draw, "auto" takes the fastest that is exact. The first
-    `liars` players `lie`: praise, damn, flood, opposite, swap, switch or silent; the fleet stands `tolerate` of them.
-    Both take the engine "step". `progress` is told of trials as they are done.
+    own, `drift_to` moves them. The same seed gives the same result, whatever the number of `workers`. `engine`: "core"
+    drives the core's own objects draw by draw, "fast" has compiled kernels of the same law, "auto" takes "fast" where
+    it has a kernel. The first `liars` players `lie`: praise, damn, flood, opposite, swap, switch or silent; the fleet
+    stands `tolerate` of them. Both take the engine "core". `progress` is told of trials as they are done.
     """
     settings = read_settings(
         protocol=protocol,

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outvote.core import protocols
 from outvote.core.errors import InvalidTask, one_of
 from outvote.core.ledger import bits_bound, tally_bits_bound
-from outvote.core.task import PROTOCOLS, Task
+from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally_server import TallyServer
+from outvote.core.task import Task
+from outvote.core.votes import VoteServer
 from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
 from outvote.simulation.fleets import BASELINES
 from outvote.simulation.liars import Aim
 from outvote.simulation.trials import unlimited_costs
 
-ENGINES = ("auto", "jump", "compiled", "step")
-NOT_COMPILED = ("ucb-unlimited", "tally")
-"""What has no compiled step kernel: the engine that skips is used, however little there is to skip."""
+ENGINES = ("auto", "core", "fast")
+KERNELS: dict[str, tuple[str, type]] = {
+    "dme": (protocols.__name__, VoteServer),
+    "edme": (protocols.__name__, VoteServer),
+    "tally": (TallyPlayer.__module__, TallyServer),
+}
+"""Protocols that have kernels: the module whose players those were written for, and the server. Baselines have, too."""
 DEFAULT_EPSILON = {"tally": 0.0}
 """ε where none is given: Tally looks for the very best arm, all others for the paper's .5."""
-WORTH_JUMPING = 1.0
-"""Draws per player and grid interval below which there is nothing to skip."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,36 @@ class Settings:
     trials: int
     seed: int
     grid: int
-    engine: str
-    """jump, compiled or step: never auto."""
+    engine: str = "auto"
+    """What was asked for: auto, core or fast. `runs_on` says what that comes to."""
     liars: int = 0
     """So many players lie, from the first on: the busiest, where some are busier."""
     lie: str = "praise"
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not belong together, also where `dataclasses.replace` has put them together."""
+        if self.engine not in ENGINES:
+            raise InvalidTask(f"engine must be one of {one_of(ENGINES)}, got {self.engine!r}")
+        if self.protocol not in BASELINES and self.protocol != self.task.protocol:
+            raise InvalidTask(f"protocol must be the task's, {self.task.protocol!r}, got {self.protocol!r}")
+        arms, means = len(self.task.arms), len(self.environment.means)
+        if means != arms:
+            raise InvalidTask(f"means must have one number for each of the {arms} arms, got {means}")
+        if self.activity.players != self.task.players:
+            raise InvalidTask(
+                f"the activity must be of the task's {self.task.players} players, got one of {self.activity.players}"
+            )
+        _ = self.runs_on  # refuses an engine that cannot run this
+
+    @property
+    def runs_on(self) -> str:
+        """The engine that runs these settings, core or fast: the one asked for, or `fast` where it has a kernel."""
+        if self.engine == "core":
+            return "core"
+        why_not = why_no_kernel(self)
+        if why_not and self.engine == "fast":
+            raise InvalidTask(f"engine 'fast' cannot run {why_not}: use 'core' or 'auto'")
+        return "core" if why_not else "fast"
 
     @property
     def aim(self) -> Aim | None:
@@ -53,7 +84,7 @@ class Settings:
         """The most bits that this protocol sends: Lemma 2 or Theorem 4; Tally's to the horizon; the baselines'."""
         if self.protocol == "tally":
             return tally_bits_bound(self.task, self.horizon)
-        if self.protocol in PROTOCOLS:
+        if self.protocol not in BASELINES:
             return bits_bound(self.task)
         if self.protocol == "me-local":
             return 0
@@ -77,7 +108,7 @@ class Settings:
             "trials": self.trials,
             "seed": self.seed,
             "grid": self.grid,
-            "engine": self.engine,
+            "engine": self.runs_on,
             **({"liars": self.liars, "lie": self.lie} if self.liars else {}),
         }
 
@@ -117,12 +148,10 @@ def read_settings(
     lie: str = "praise",
 ) -> Settings:
     """Check all options and put them together; anything that cannot be is refused with an `InvalidTask`."""
-    names = (*PROTOCOLS, *BASELINES)
+    names = (*protocols.REGISTRY, *BASELINES)
     if protocol not in names:
         raise InvalidTask(f"protocol must be one of {one_of(names)}, got {protocol!r}")
-    if engine not in ENGINES:
-        raise InvalidTask(f"engine must be one of {one_of(ENGINES)}, got {engine!r}")
-    if instances is not None and protocol != "edme":
+    if instances is not None and protocol in ("dme", "tally", *BASELINES):
         raise InvalidTask(f"instances are for protocol 'edme', got {instances!r} for {protocol!r}")
     environment = Environment(
         means=_means(problem, means),
@@ -134,7 +163,7 @@ def read_settings(
     players = _count("players", players, 1)
     law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
     active = law.default_active_players() if active_players is None else active_players
-    own = protocol if protocol in PROTOCOLS else "dme"
+    own = "dme" if protocol in BASELINES else protocol
     if protocol == "tally" and active_players is not None:
         raise InvalidTask(f"active_players is for 'dme' and the baselines, got {active_players!r}: 'tally' needs none")
     if epsilon is None:
@@ -153,13 +182,11 @@ def read_settings(
         privacy_budget=privacy_budget,
         tolerate=_count("tolerate", tolerate, 0),
     )
-    if protocol not in PROTOCOLS and (tolerate or liars):
+    if protocol in BASELINES and (tolerate or liars):
         raise InvalidTask(
-            f"tolerate and liars are for {one_of(PROTOCOLS)}, got {tolerate!r} and {liars!r} for {protocol!r}: nobody "
-            "can lie where nothing is sent, or everything is believed"
+            f"tolerate and liars are for {one_of(protocols.REGISTRY)}, got {tolerate!r} and {liars!r} "
+            f"for {protocol!r}: nobody can lie where nothing is sent, or everything is believed"
         )
-    if len(task.arms) != count:
-        raise InvalidTask(f"means must have one number for each of the {len(task.arms)} arms, got {count}")
     draws = _count("horizon", horizon, 1)
     if draws > law.longest_horizon():
         raise InvalidTask(f"the trace has {law.longest_horizon()} draws, got a horizon of {draws}: ask for fewer")
@@ -180,44 +207,39 @@ def read_settings(
     if settings.liars > players:
         raise InvalidTask(f"liars must be at most the {players} players, got {settings.liars}")
     Aim.of(lie, environment.means)
-    return replace(settings, engine=_engine(settings))
+    return settings
 
 
-def _engine(settings: Settings) -> str:
-    """The engine to use: the one asked for where it applies, else the fastest that is exact for these settings."""
-    why_not = _why_no_kernel(settings)
-    asked = settings.engine
-    if asked in ("jump", "compiled") and why_not:
-        raise InvalidTask(f"engine {asked!r} cannot run {why_not}: use 'step' or 'auto'")
-    if asked == "compiled" and settings.protocol in NOT_COMPILED:
-        raise InvalidTask(f"engine 'compiled' has no {settings.protocol!r}: use 'jump', 'step' or 'auto'")
-    if asked != "auto":
-        return asked
-    if why_not:
-        return "step"
-    alone = settings.protocol in ("me-unlimited", *NOT_COMPILED)
-    draws_each = settings.horizon / (len(settings.grid_points()) * settings.task.players)
-    return "jump" if alone or draws_each >= WORTH_JUMPING else "compiled"
-
-
-def _why_no_kernel(settings: Settings) -> str | None:
-    """What the compiled engines cannot do."""
-    environment = settings.environment
+def why_no_kernel(settings: Settings) -> str | None:
+    """What the kernels were not written for, if there is anything: they know these very parts and nothing like them."""
+    environment, task = settings.environment, settings.task
+    if settings.protocol not in BASELINES and not _is_our_own(task.protocol):
+        return f"the protocol {settings.protocol!r}, for which it has no kernel"
+    if type(environment) is not Environment:
+        return f"an environment of the type {type(environment).__name__}"
     if environment.law is not bernoulli:
         return "rewards other than Bernoulli"
     if environment.spread:
         return "means that differ by site"
     if environment.drift_to is not None:
         return "means that drift"
-    if not isinstance(settings.activity, Weighted):
-        return "a trace"
-    if settings.task.tolerate:
+    if type(settings.activity) is not Weighted:
+        return f"the activity {settings.activity.name!r}, which is not by weights"
+    if task.tolerate:
         return "a fleet that tolerates liars"
     if settings.liars:
         return "players that lie"
-    if settings.protocol == "tally" and settings.task.code not in ("implied", "binary"):
-        return f"tallies in the code {settings.task.code!r}"
+    if task.reward_window is not None:
+        return "a reward window"
+    if settings.protocol == "tally" and task.code not in ("implied", "binary"):
+        return f"tallies in the code {task.code!r}"
     return None
+
+
+def _is_our_own(protocol: str) -> bool:
+    """Whether the registry still has, under this name, the very makers of what kernels agree with."""
+    entry = protocols.REGISTRY[protocol]
+    return KERNELS.get(protocol) == (getattr(entry.player, "__module__", None), entry.server)
 
 
 def _means(problem: float | None, means: Sequence[float] | None) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""The step-wise engine: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
+"""The engine `core`: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
 
 Draw a player, deliver what waits for it, let it decide, give it its reward, carry what it sends to the server.
 """
@@ -13,9 +13,9 @@ import numpy as np
 
 from outvote.simulation.environments import best_arms, good_arms, puller
 from outvote.simulation.fleets import make_fleet
-from outvote.simulation.kernels.generator import trial_state
 from outvote.simulation.moments import Moments
 from outvote.simulation.settings import Settings
+from outvote.simulation.streams import generator
 from outvote.simulation.trials import Trial
 
 
@@ -84,7 +84,7 @@ def _for_members(by_player: list[frozenset[int]], shared: bool) -> list[frozense
 
 def trial_draws(settings: Settings, seed: np.random.SeedSequence) -> Iterator[tuple[int, float]]:
     """The active player and the uniform number of its reward, draw after draw: the same for every protocol."""
-    for players, uniforms in settings.activity.draws(trial_state(seed), settings.horizon):
+    for players, uniforms in settings.activity.draws(generator(seed), settings.horizon):
         yield from zip(players, uniforms, strict=True)
 
 

@@ -1,6 +1,6 @@
 """Grids of settings through one executor: resumable, and the same results whoever runs them.
 
-The trials of a setting are cut into chunks; each trial has its own seed, so chunks may run anywhere in any order. What
+The trials of a setting are cut into chunks, each with seeds of its own, so they may run anywhere in any order. What
 is finished is stored, one file for each setting, and not run again.
 """
 
@@ -100,15 +100,18 @@ def run_chunk(
     """Some trials of a setting, and how long they took. Runs in whatever process the executor has."""
     engines.warm_up(cell)
     begin = time.perf_counter()
-    trials = engines.run_trials(cell, range(start, stop), advance or _silent)
+    trials = engines.run_trials(cell, start, stop, advance or _silent)
     return trials, time.perf_counter() - begin
 
 
 def chunks(cell: Settings) -> list[tuple[int, int]]:
-    """Trials cut into runs of about equal length, each worth sending."""
+    """Trials cut into runs of about equal length, each worth sending; trials that share a stream stay together."""
+    together = engines.trials_to_a_stream(cell)
+    streams = math.ceil(cell.trials / together)
     worth = math.ceil(engines.estimated_seconds(cell) / CHUNK_SECONDS)
-    count = min(cell.trials, worth, MOST_CHUNKS)
-    return list(itertools.pairwise(cell.trials * i // count for i in range(count + 1)))
+    count = min(streams, worth, MOST_CHUNKS)
+    cuts = [min(streams * i // count * together, cell.trials) for i in range(count + 1)]
+    return list(itertools.pairwise(cuts))
 
 
 def cell_name(cell: Settings) -> str:
@@ -135,7 +138,7 @@ def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
 
 def _load_kernels(cells: Sequence[Settings]) -> None:
     """Before workers are forked: they then start with the kernels loaded."""
-    for cell in {(cell.protocol, cell.engine): cell for cell in cells}.values():
+    for cell in cells:
         engines.warm_up(cell)
 
 

@@ -1,4 +1,4 @@
-"""Compiled engines. One file per idea; each that skips draws opens with the argument why what it computes is exact.
+"""Compiled kernels of the engine `fast`. One file per idea; each that skips draws opens with why that is exact.
 
 They are the only second writing of the protocols; `tests/agreement` is their licence.
 """

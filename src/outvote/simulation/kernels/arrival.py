@@ -10,26 +10,22 @@ exponential number per player and one Poisson number.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from outvote.simulation.arrays import Floats, Words
+from outvote.simulation.arrays import Floats
 from outvote.simulation.kernels.compiling import compiled
-from outvote.simulation.kernels.generator import uniform_open
-from outvote.simulation.kernels.samplers import poisson
 
 
 @compiled
-def first_events(state: Words, shares: Floats, times: Floats) -> None:
+def first_events(rng: np.random.Generator, shares: Floats, times: Floats) -> None:
     """An exponential time for every player; infinite for one that never wakes."""
     for player in range(len(shares)):
         share = shares[player]
-        times[player] = -math.log(uniform_open(state)) / share if share > 0 else np.inf
+        times[player] = rng.standard_exponential() / share if share > 0 else np.inf
 
 
 @compiled
-def draws_until_all_active(state: Words, shares: Floats, times: Floats, wanted: np.ndarray) -> int:
+def draws_until_all_active(rng: np.random.Generator, shares: Floats, times: Floats, wanted: np.ndarray) -> int:
     """Draws until all wanted players have been active, given their first events; −1 if some never will be."""
     last = 0.0
     among = 0.0
@@ -46,4 +42,4 @@ def draws_until_all_active(state: Words, shares: Floats, times: Floats, wanted: 
     for player in range(len(shares)):
         if wanted[player]:
             mean += shares[player] * (last - times[player])
-    return count + poisson(state, mean)
+    return count + rng.poisson(mean)

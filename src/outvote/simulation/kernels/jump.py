@@ -1,4 +1,4 @@
-"""The jump engine of `dme` and `edme`: from one epoch end to the next, skipping the draws between.
+"""The kernel that skips, of `dme` and `edme`: from one epoch end to the next, skipping the draws between.
 
 Why it is exact in distribution.
 
@@ -34,8 +34,6 @@ from outvote.simulation.arrays import (
     IntegerCube,
     Integers,
     IntegerTable,
-    Words,
-    WordTable,
 )
 from outvote.simulation.kernels.arrival import draws_until_all_active, first_events
 from outvote.simulation.kernels.compiling import compiled
@@ -50,7 +48,7 @@ OUTSIDE = 2.0
 
 @compiled
 def jump_trials(
-    states: WordTable,
+    rng: np.random.Generator,
     shares: Floats,
     group_ends: Integers,
     group_shares: Floats,
@@ -64,8 +62,8 @@ def jump_trials(
     eliminations: IntegerCube,
     ends: IntegerTable,
 ) -> None:
-    """Run one trial for each generator state; arguments and results as those of `step_trials`."""
-    trials, players, arms_count, instances = len(states), len(shares), len(means), len(quorums)
+    """Run as many trials as `regret` has rows; arguments and results as those of `step_trials`."""
+    trials, players, arms_count, instances = len(regret), len(shares), len(means), len(quorums)
     gaps = means.max() - means
     pulls = np.empty((players, arms_count), np.int64)  # up to the last time that `plays` was settled
     drawn = np.empty((players, arms_count), np.int64)  # the pulls whose rewards have been drawn
@@ -98,7 +96,6 @@ def jump_trials(
     wanted = np.empty(players, np.bool_)
     bad = arms_count - good.sum()
     for trial in range(trials):
-        state = states[trial]
         pulls[:] = 0
         drawn[:] = 0
         totals[:] = 0
@@ -136,12 +133,12 @@ def jump_trials(
                 regret[trial, point] = total_regret
                 begin = grid[point]
                 continue
-            draws_per_player(state, length, group_ends, group_shares, left, stack)
+            draws_per_player(rng, length, group_ends, group_shares, left, stack)
             waiting = 0
             for n in range(players):
                 since[n] = 0.0
                 if left[n] >= to_test[n]:
-                    test_clock[n] = order_statistic(state, to_test[n], left[n])
+                    test_clock[n] = order_statistic(rng, to_test[n], left[n])
                     waiting = push(clocks, owners, waiting, test_clock[n], n)
                 else:
                     test_clock[n] = OUTSIDE
@@ -165,7 +162,7 @@ def jump_trials(
                         continue
                     for arm in range(arms_count):
                         if candidates[a, i, arm]:
-                            totals[a, arm] += binomial(state, pulls[a, arm] - drawn[a, arm], means[arm])
+                            totals[a, arm] += binomial(rng, pulls[a, arm] - drawn[a, arm], means[arm])
                             drawn[a, arm] = pulls[a, arm]
                             epoch_means[arm] = (totals[a, arm] - totals_before[a, i, arm]) / (
                                 pulls[a, arm] - pulls_before[a, i, arm]
@@ -195,7 +192,7 @@ def jump_trials(
                         needed, epoch[a], kept[a], pulls[a], pulls_before[a], arms, size, position[a]
                     )
                     if left[a] >= to_test[a]:
-                        test_clock[a] = now + (1.0 - now) * order_statistic(state, to_test[a], left[a])
+                        test_clock[a] = now + (1.0 - now) * order_statistic(rng, to_test[a], left[a])
                         waiting = push(clocks, owners, waiting, test_clock[a], a)
                     else:
                         test_clock[a] = OUTSIDE
@@ -205,9 +202,9 @@ def jump_trials(
                 for n in range(players):
                     if n != a:
                         if test_clock[n] <= 1.0:
-                            come = binomial(state, to_test[n] - 1, (now - since[n]) / (test_clock[n] - since[n]))
+                            come = binomial(rng, to_test[n] - 1, (now - since[n]) / (test_clock[n] - since[n]))
                         else:
-                            come = binomial(state, left[n], (now - since[n]) / (1.0 - since[n]))
+                            come = binomial(rng, left[n], (now - since[n]) / (1.0 - since[n]))
                         position[n], cost = play_on(prefix, size, position[n], come)
                         total_regret += cost
                         plays[n] += come
@@ -228,14 +225,14 @@ def jump_trials(
                 if solvable and bad_left == 0:
                     solvable = False
                     wanted[:] = True
-                    first_events(state, shares, times)
-                    more = draws_until_all_active(state, shares, times, wanted)
+                    first_events(rng, shares, times)
+                    more = draws_until_all_active(rng, shares, times, wanted)
                     if more > 0 and draw + more <= grid[-1]:
                         ends[trial, 2] = draw + more
                 if announced == arms_count - 1:
                     ends[trial, 0] = draw
                     ends[trial, 1] = _all_finished(
-                        state, shares, voted, eliminations[trial], heard, times, wanted, draw, grid[-1]
+                        rng, shares, voted, eliminations[trial], heard, times, wanted, draw, grid[-1]
                     )
                 stay = 0
                 for index in range(size):
@@ -261,7 +258,7 @@ def jump_trials(
                         needed, epoch[n], kept[n], pulls[n], pulls_before[n], arms, size, position[n]
                     )
                     if left[n] >= to_test[n]:
-                        test_clock[n] = now + (1.0 - now) * order_statistic(state, to_test[n], left[n])
+                        test_clock[n] = now + (1.0 - now) * order_statistic(rng, to_test[n], left[n])
                         waiting = push(clocks, owners, waiting, test_clock[n], n)
                     else:
                         test_clock[n] = OUTSIDE
@@ -276,7 +273,7 @@ def jump_trials(
 
 @compiled
 def _all_finished(
-    state: Words,
+    rng: np.random.Generator,
     shares: Floats,
     voted: np.ndarray,
     eliminations: IntegerTable,
@@ -292,7 +289,7 @@ def _all_finished(
     the rest; every other must be active once more. The instance whose last player is first active is the first.
     """
     players, instances, _ = voted.shape
-    first_events(state, shares, times)
+    first_events(rng, shares, times)
     best = -1
     soonest = np.inf
     for i in range(instances):
@@ -309,7 +306,7 @@ def _all_finished(
         return draw
     for n in range(players):
         wanted[n] = _own_candidates(voted[n, best], eliminations, heard[n]) > 1
-    more = draws_until_all_active(state, shares, times, wanted)
+    more = draws_until_all_active(rng, shares, times, wanted)
     return draw + more if draw + more <= horizon else -1
 
 

@@ -1,4 +1,4 @@
-"""The jump engine of Median Elimination without messages: each player alone, or one player fed by all draws.
+"""The kernel that skips, of Median Elimination without messages: each player alone, or one player fed by all draws.
 
 Why it is exact in distribution. Players never interact, so what a player has done by a grid point depends only on how
 many draws it has had, and those are multinomial. Rewards are drawn at epoch ends as in `jump`; here every arm in play
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers, IntegerTable, Words, WordTable
+from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers, IntegerTable
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.rounds import play_on
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
@@ -25,19 +25,21 @@ OVER = 2.0
 
 
 @compiled
-def clock_epoch_ends(state: Words, draws: Integers, count: Integers, at: IntegerTable, clocks: FloatTable) -> None:
+def clock_epoch_ends(
+    rng: np.random.Generator, draws: Integers, count: Integers, at: IntegerTable, clocks: FloatTable
+) -> None:
     """Clocks for each player's epoch ends, `at` saying the player's own draw of each."""
     for n in range(len(draws)):
         done, now = 0, 0.0
         for event in range(count[n]):
-            now += (1.0 - now) * order_statistic(state, at[n, event] - done, draws[n] - done)
+            now += (1.0 - now) * order_statistic(rng, at[n, event] - done, draws[n] - done)
             clocks[n, event] = now
             done = at[n, event]
 
 
 @compiled
 def count_draws_to(
-    state: Words,
+    rng: np.random.Generator,
     moment: float,
     draws: Integers,
     count: Integers,
@@ -59,7 +61,7 @@ def count_draws_to(
                 high, high_clock = at[n, event], clocks[n, event]
                 break
         if moment > low_clock:
-            low += binomial(state, high - 1 - low, (moment - low_clock) / (high_clock - low_clock))
+            low += binomial(rng, high - 1 - low, (moment - low_clock) / (high_clock - low_clock))
         known[n], known_clock[n] = low, moment
         total += low
     return total
@@ -90,7 +92,7 @@ def first_fall(clocks: FloatTable, fell: Integers, arms_count: int) -> tuple[flo
 
 @compiled
 def local_trials(
-    states: WordTable,
+    rng: np.random.Generator,
     group_ends: Integers,
     group_shares: Floats,
     means: Floats,
@@ -103,12 +105,12 @@ def local_trials(
     ends: IntegerTable,
     judged: np.ndarray,
 ) -> None:
-    """Run one trial for each generator state; arguments and results as those of `step_trials`.
+    """Run as many trials as `regret` has rows; arguments and results as those of `step_trials`.
 
     `eliminations` are the first of each arm by any player. `judged` says of the arms that remain to each of the players
     at the end: all good, some good, only the best.
     """
-    trials, arms_count, players = len(states), len(means), group_ends[-1]
+    trials, arms_count, players = len(regret), len(means), group_ends[-1]
     gaps = means.max() - means
     arms = np.empty((players, arms_count), np.int64)
     size = np.empty(players, np.int64)
@@ -140,7 +142,6 @@ def local_trials(
     bad = arms_count - good.sum()
     threshold = int(np.ceil(enough))
     for trial in range(trials):
-        state = states[trial]
         eliminations[trial] = -1
         ends[trial] = -1
         size[:] = arms_count
@@ -160,7 +161,7 @@ def local_trials(
         total_regret = 0.0
         begin = 0
         for point in range(len(grid)):
-            draws_per_player(state, grid[point] - begin, group_ends, group_shares, draws, stack)
+            draws_per_player(rng, grid[point] - begin, group_ends, group_shares, draws, stack)
             finished_before, solved_before = finished, solved
             news = False
             for n in range(players):
@@ -173,7 +174,7 @@ def local_trials(
                     for index in range(size[n]):
                         arm = arms[n, index]
                         candidates[arm] = True
-                        sums[arm] = binomial(state, needed[epoch[n]], means[arm])
+                        sums[arm] = binomial(rng, needed[epoch[n]], means[arm])
                     found = end_epoch(candidates, sums, ordered, leaving)
                     epoch[n] += 1
                     if found == 0:  # all equal: another epoch of the same arms
@@ -218,7 +219,7 @@ def local_trials(
                 to_test[n] -= left
             regret[trial, point] = total_regret
             if news:
-                clock_epoch_ends(state, draws, ends_count, ends_at, ends_clock)
+                clock_epoch_ends(rng, draws, ends_count, ends_at, ends_clock)
                 found = 0
                 for arm in range(arms_count):
                     if not fallen[arm] and fell[arm].any():
@@ -250,7 +251,7 @@ def local_trials(
                     if moments[which] != before:
                         before = moments[which]
                         draw = begin + count_draws_to(
-                            state, before, draws, ends_count, ends_at, ends_clock, known, known_clock
+                            rng, before, draws, ends_count, ends_at, ends_clock, known, known_clock
                         )
                     if kinds[which] < arms_count:
                         eliminations[trial, order, 0] = kinds[which]

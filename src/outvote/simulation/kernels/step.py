@@ -1,7 +1,7 @@
 """The step kernel of the median family: `dme`, `edme`, and Median Elimination on each player, draw by draw.
 
 It does what `outvote.core` does and skips nothing; it only counts down the draws to a player's next epoch test instead
-of making the test after every reward. Given the same random words it agrees with the core draw for draw.
+of making the test after every reward. Given the same random numbers it agrees with the core draw for draw.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from outvote.simulation.arrays import (
     IntegerCube,
     Integers,
     IntegerTable,
-    Words,
-    WordTable,
 )
 from outvote.simulation.environments import GOOD_TOLERANCE
 from outvote.simulation.kernels.compiling import compiled
-from outvote.simulation.kernels.generator import choose_player, uniform
 
 NEVER = 1 << 60
 """More draws than there will be."""
@@ -126,33 +123,16 @@ def judge(
 
 
 @compiled
-def fill_draws(state: Words, keep: Floats, alias: Integers, players: Integers, uniforms: Floats) -> None:
-    """The active player and the uniform number of its reward for each draw, as the step kernel draws them."""
-    for draw in range(len(players)):
-        players[draw] = choose_player(state, keep, alias)
-        uniforms[draw] = uniform(state)
-
-
-@compiled
-def fill_uniforms(state: Words, uniforms: Floats) -> None:
-    """Uniform numbers alone, where a trace says who is active."""
-    for draw in range(len(uniforms)):
-        uniforms[draw] = uniform(state)
-
-
-@compiled
-def bare_words(state: Words, keep: Floats, alias: Integers, draws: int) -> float:
-    """What the random words of so many draws cost alone: the limit for any step-wise engine."""
-    total = 0.0
-    for _ in range(draws):
-        total += choose_player(state, keep, alias)
-        total += uniform(state)
-    return total
+def choose_player(rng: np.random.Generator, keep: Floats, alias: Integers) -> int:
+    """A player by Walker's alias method: one uniform number chooses a column and a side of it."""
+    scaled = rng.random() * len(keep)
+    column = int(scaled)
+    return column if scaled - column < keep[column] else alias[column]
 
 
 @compiled
 def step_trials(
-    states: WordTable,
+    rng: np.random.Generator,
     keep: Floats,
     alias: Integers,
     means: Floats,
@@ -160,7 +140,6 @@ def step_trials(
     needed: IntegerTable,
     quorums: Floats,
     enough: float,
-    members: int,
     local: bool,
     grid: Integers,
     regret: FloatTable,
@@ -169,15 +148,15 @@ def step_trials(
     ends: IntegerTable,
     judged: np.ndarray,
 ) -> None:
-    """Run one trial for each generator state.
+    """Run as many trials as `regret` has rows, one after the other from one generator.
 
     `needed[i, l]` are the pulls of instance i in epoch l + 1, `quorums` the N_γ of the instances. `local` says that
-    players obey themselves and nobody else, `enough` how many of them must be finished then; with one member, it acts
-    for all players. Out come, per trial: regret at the grid points, votes per instance and arm, eliminations as (arm,
-    draw) in order and −1 after the last, the draws of finished, all finished and solved, −1 where not reached, and what
-    is left at the end (see `local_trials`; only where `local`).
+    players obey themselves and nobody else, `enough` how many of them must be finished then. Out come, per trial:
+    regret at the grid points, votes per instance and arm, eliminations as (arm, draw) in order and −1 after the last,
+    the draws of finished, all finished and solved, −1 where not reached, and what is left at the end (see
+    `local_trials`; only where `local`).
     """
-    trials, players, arms_count, instances = len(states), members, len(means), len(quorums)
+    trials, players, arms_count, instances = len(regret), len(keep), len(means), len(quorums)
     gaps = means.max() - means
     arms = np.empty((players, arms_count), np.int64)  # K^n, in increasing order
     size = np.empty(players, np.int64)
@@ -199,7 +178,6 @@ def step_trials(
     leaving = np.empty(arms_count, np.int64)
     bad = arms_count - good.sum()
     for trial in range(trials):
-        state = states[trial]
         pulls[:] = 0
         totals[:] = 0.0
         pulls_before[:] = 0
@@ -231,8 +209,8 @@ def step_trials(
         for point in range(len(grid)):
             while draw < grid[point]:
                 draw += 1
-                n = min(choose_player(state, keep, alias), members - 1)
-                u = uniform(state)
+                n = choose_player(rng, keep, alias)
+                u = rng.random()
                 if heard[n] != announced:
                     for index in range(heard[n], announced):  # Algorithm 3, lines 8 to 10
                         arm = eliminations[trial, index, 0]

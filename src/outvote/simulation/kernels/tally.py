@@ -1,4 +1,4 @@
-"""The jump engine of `tally`: from one completed tally to the next, skipping the draws between.
+"""The kernel that skips, of `tally`: from one completed tally to the next, skipping the draws between.
 
 Why it is exact in distribution. A player stays with an arm until its tally is complete or its arm is announced to be
 eliminated, so the draws between are counted, not made; their successes matter only in the complete tally, where they
@@ -18,13 +18,10 @@ from outvote.simulation.arrays import (
     IntegerCube,
     Integers,
     IntegerTable,
-    Words,
-    WordTable,
 )
 from outvote.simulation.kernels.arrival import draws_until_all_active, first_events
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.evidence import NOBODY, drop_the_refuted, pay_round, ready, within_margin
-from outvote.simulation.kernels.generator import uniform_open
 from outvote.simulation.kernels.heap import pop, push
 from outvote.simulation.kernels.homogeneity import score
 from outvote.simulation.kernels.samplers import binomial, draws_per_player, order_statistic
@@ -34,10 +31,10 @@ OUTSIDE = 2.0
 
 
 @compiled
-def geometric_noise(state: Words, alpha: float) -> int:
+def geometric_noise(rng: np.random.Generator, alpha: float) -> int:
     """P(g) ∝ α^|g|: the difference of two geometric numbers."""
-    scale = math.log(alpha)
-    return int(math.log(uniform_open(state)) / scale) - int(math.log(uniform_open(state)) / scale)
+    scale = -math.log(alpha)
+    return int(rng.standard_exponential() / scale) - int(rng.standard_exponential() / scale)
 
 
 @compiled
@@ -80,7 +77,7 @@ def open_next(
 
 @compiled
 def tally_trials(
-    states: WordTable,
+    rng: np.random.Generator,
     shares: Floats,
     group_ends: Integers,
     group_shares: Floats,
@@ -109,7 +106,7 @@ def tally_trials(
     ends: IntegerTable,
     held: np.ndarray,
 ) -> None:
-    """Run one trial for each generator state.
+    """Run as many trials as `regret` has rows, one after the other from one generator.
 
     `order` is the task's cycle; tables are those of `outvote.core.bets`, by size; `level`, `release` and `patience`
     are those of the look at the sites. Fills the regret at the grid points, how many tallies of each size were sent,
@@ -138,8 +135,7 @@ def tally_trials(
     sums, tallies = np.empty((arms, players), np.int32), np.empty((arms, players, kinds), np.int32)
     times, wanted = np.empty(players), np.ones(players, np.bool_)
     bad = arms - good.sum()
-    for trial in range(len(states)):
-        state = states[trial]
+    for trial in range(len(regret)):
         remaining[:] = True
         contending[:] = True
         heads[:] = NOBODY
@@ -179,12 +175,12 @@ def tally_trials(
                 regret[trial, point] = total_regret
                 begin = grid[point]
                 continue
-            draws_per_player(state, length, group_ends, group_shares, left, stack)
+            draws_per_player(rng, length, group_ends, group_shares, left, stack)
             waiting = 0
             for n in range(players):
                 since[n] = 0.0
                 if left[n] >= missing[n]:
-                    clock[n] = order_statistic(state, missing[n], left[n])
+                    clock[n] = order_statistic(rng, missing[n], left[n])
                     waiting = push(clocks, owners, waiting, clock[n], n)
                 else:
                     clock[n] = OUTSIDE
@@ -195,9 +191,9 @@ def tally_trials(
                 left[a] -= missing[a]
                 since[a] = now
                 k, size = arm[a], kind[a]
-                z = binomial(state, sizes[size], means[k])
+                z = binomial(rng, sizes[size], means[k])
                 if alpha > 0.0:
-                    z = min(max(z + geometric_noise(state, alpha), 0), sizes[size])
+                    z = min(max(z + geometric_noise(rng, alpha), 0), sizes[size])
                 counts[trial, size] += 1
                 open_next(a, order, remaining, growth, sizes, place, opened, arm, kind, missing)
                 if not contending[k] or contenders == 1:
@@ -263,7 +259,7 @@ def tally_trials(
                         due = False
                 if not due:
                     if left[a] >= missing[a]:
-                        clock[a] = now + (1.0 - now) * order_statistic(state, missing[a], left[a])
+                        clock[a] = now + (1.0 - now) * order_statistic(rng, missing[a], left[a])
                         waiting = push(clocks, owners, waiting, clock[a], a)
                     else:
                         clock[a] = OUTSIDE
@@ -273,9 +269,9 @@ def tally_trials(
                 for n in range(players):
                     if n != a:
                         if clock[n] <= 1.0:
-                            come = binomial(state, missing[n] - 1, (now - since[n]) / (clock[n] - since[n]))
+                            come = binomial(rng, missing[n] - 1, (now - since[n]) / (clock[n] - since[n]))
                         else:
-                            come = binomial(state, left[n], (now - since[n]) / (1.0 - since[n]))
+                            come = binomial(rng, left[n], (now - since[n]) / (1.0 - since[n]))
                         total_regret += come * gaps[arm[n]]
                         missing[n] -= come
                         left[n] -= come
@@ -291,8 +287,8 @@ def tally_trials(
                         fallen += 1
                         bad_left -= not good[j]
                 announced = contenders
-                first_events(state, shares, times)
-                more = draws_until_all_active(state, shares, times, wanted)
+                first_events(rng, shares, times)
+                more = draws_until_all_active(rng, shares, times, wanted)
                 heard = draw + more if more > 0 and draw + more <= grid[-1] else -1
                 if bad_left == 0 and bad > 0:
                     ends[trial, 2] = heard
@@ -306,7 +302,7 @@ def tally_trials(
                     if announced == 1:
                         missing[n] = 1 << 60  # nothing is left to report
                     if left[n] >= missing[n]:
-                        clock[n] = now + (1.0 - now) * order_statistic(state, missing[n], left[n])
+                        clock[n] = now + (1.0 - now) * order_statistic(rng, missing[n], left[n])
                         waiting = push(clocks, owners, waiting, clock[n], n)
                     else:
                         clock[n] = OUTSIDE

@@ -15,9 +15,8 @@ import math
 
 import numpy as np
 
-from outvote.simulation.arrays import Floats, FloatTable, Integers, WordTable
+from outvote.simulation.arrays import Floats, FloatTable, Integers
 from outvote.simulation.kernels.compiling import compiled
-from outvote.simulation.kernels.generator import uniform
 from outvote.simulation.kernels.samplers import binomial
 
 WORTH_SKIPPING = 4
@@ -25,16 +24,15 @@ WORTH_SKIPPING = 4
 
 
 @compiled
-def ucb_trials(states: WordTable, means: Floats, grid: Integers, regret: FloatTable) -> None:
-    """Run one trial for each generator state: regret at the grid points."""
+def ucb_trials(rng: np.random.Generator, means: Floats, grid: Integers, regret: FloatTable) -> None:
+    """Run as many trials as `regret` has rows: regret at the grid points."""
     arms = len(means)
     gaps = means.max() - means
     pulls = np.empty(arms)
     totals = np.empty(arms)
     averages = np.empty(arms)
     widths = np.empty(arms)
-    for trial in range(len(states)):
-        state = states[trial]
+    for trial in range(len(regret)):
         total_regret = 0.0
         plays = 0
         for point in range(len(grid)):
@@ -67,7 +65,7 @@ def ucb_trials(states: WordTable, means: Floats, grid: Integers, regret: FloatTa
                         after = pulls[arm] + many
                         safe = second + growth * many < totals[arm] / after + scale / math.sqrt(after)
                         if safe:
-                            totals[arm] += binomial(state, many, means[arm])
+                            totals[arm] += binomial(rng, many, means[arm])
                             pulls[arm] += many
                             plays += many
                             total_regret += many * gaps[arm]
@@ -78,7 +76,7 @@ def ucb_trials(states: WordTable, means: Floats, grid: Integers, regret: FloatTa
                         averages[arm] = totals[arm] / pulls[arm]
                         widths[arm] = 1.0 / math.sqrt(pulls[arm])
                         continue
-                if uniform(state) < means[arm]:
+                if rng.random() < means[arm]:
                     totals[arm] += 1.0
                 pulls[arm] += 1.0
                 averages[arm] = totals[arm] / pulls[arm]
