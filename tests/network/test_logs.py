@@ -74,7 +74,7 @@ def users(edge: Running, done: Callable[[], bool]) -> int:
         while not done():
             for _ in range(100):
                 decision = client.post(f"{at}/decide?user={MARK}", content=MARK).json()
-                reward = {"red": 0.125, "green": 0.875}[decision["arm"]] if rng.random() < 0.1 else 0
+                reward = {"red": 0.1250437, "green": 0.8750437}[decision["arm"]] if rng.random() < 0.1 else 0
                 reward = reward or int(rng.random() < {"red": 0.1, "green": 0.9}[decision["arm"]])
                 body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": reward}
                 assert client.post(f"{at}/reward?user={MARK}", json=body).status_code == 204
@@ -87,7 +87,11 @@ def bother(url: str) -> None:
     with httpx.Client(base_url=url, headers=USER, trust_env=False) as client:
         for method, path, body in (
             ("POST", "/v1/tasks/shop/reward", f'{{"arm": "{MARK}", "reward": 1}}'),
-            ("POST", "/v1/tasks/shop/reward", f'{{"arm": "red", "ticket": "9", "reward": 0.7531, "user": "{MARK}"}}'),
+            (
+                "POST",
+                "/v1/tasks/shop/reward",
+                f'{{"arm": "red", "ticket": "9", "reward": 0.531946, "user": "{MARK}"}}',
+            ),
             ("POST", "/v1/tasks/shop/reward", MARK),
             ("POST", "/v1/tasks/shop/reward", "x" * 70_000),
             ("POST", f"/v1/tasks/{MARK}/decide", ""),
@@ -146,7 +150,7 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
     ended |= {"second": second.end(signal.SIGTERM), "edge": edge.end(signal.SIGTERM)}
     for who, (code, out, err) in ended.items():
         assert (code, out) == (1 if who == "server" else 0, "")
-        for marked in (MARK, MARK.upper(), "203.0.113", "7531", "0.875", "ticket", '"reward'):
+        for marked in (MARK, MARK.upper(), "203.0.113", "50437", "31946", "ticket", '"reward'):
             assert marked not in err, marked
         written_by[who] = events_of(err)
 
@@ -164,7 +168,9 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
     assert (fell["id"], fell["arms"], fell["number"], fell["remaining"]) == (task_id, ["red"], 0, 1)
     assert by_name["winner_found"]["winner"] == "green"
     refused = [each for each in told if each["event"] == "records_refused"]
-    assert [(each["edge"], each["id"], each["count"]) for each in refused] == [("mallory", task_id, 1)]  # so far
+    assert {(each["edge"], each["id"]) for each in refused} == {("mallory", task_id)}
+    assert refused[0]["count"] == 1  # the others are told a minute later, if the test takes so long
+    assert len(refused) <= 2
     assert names(told)[-1] == "failed"
     assert "the engine (nats-server) ended with signal SIGKILL" in by_name["failed"]["text"]
     assert len(told) < 40
