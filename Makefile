@@ -17,8 +17,11 @@ demo: $(VENV)/.run ## watch a fleet of real processes find the best of five vari
 PYTEST = PATH="$(CURDIR)/$(VENV)/tools/usr/bin:$$PATH" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 SLOW := network or browser or openfeature or deploy or statistical or faults
 
+# In CI the quick tests also say which part of the code they run.
+COVERAGE := $(if $(CI),--cov outvote --cov-report term:skip-covered)
+
 test: compiled ## run the quick tests: units, properties, a network in one process, one demo
-	$(PYTEST) -m "not ($(SLOW))" --durations 20
+	$(PYTEST) -m "not ($(SLOW))" --durations 20 $(COVERAGE)
 
 test-all: compiled ## run the other tests: real processes, browsers, stock clients, statistics, faults
 	@tests/tools.sh $(VENV)/tools
@@ -82,7 +85,7 @@ soak: $(VENV)/.dev ## an hour with edges and tasks that come and go, then 6,000 
 	$(BIN)/python benchmarks/load/churn.py
 
 clean: ## remove what these targets made
-	rm -rf $(VENV) .env-peers $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .env-peers $(OUT) .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
