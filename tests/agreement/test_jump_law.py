@@ -87,19 +87,6 @@ def test_corner_cases_reach_what_they_are_for() -> None:
     assert any(trial.finished != trial.all_finished for trial in of("80-20"))
 
 
-@pytest.mark.parametrize("instances", range(1, 9))
-def test_any_number_of_instances(instances: int) -> None:
-    settings = read_settings(
-        protocol="edme", instances=instances, means=(0.7, 0.5, 0.4, 0.2), players=8, activity="80-20", horizon=900,
-        epsilon=0.25, grid=4, trials=TRIALS, engine="fast",
-    )  # fmt: skip
-    count = settings.trials
-    assert_same_law(
-        run_jump(settings, count, generator(21), tiny(settings)),
-        run_step(settings, count, generator(22), tiny(settings)),
-    )
-
-
 PAPER = [  # so many trials step by step
     ("dme", 1, "uniform", 64, 10**6, 140),
     ("dme", 1, "80-20", 64, 10**6, 140),

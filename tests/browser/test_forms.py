@@ -1,17 +1,15 @@
-"""What people do on pages: stop, delete, expect something; and what they are told when something cannot be."""
+"""What people type on pages: what is refused, names of every kind, what is expected. `tests/dashboard` has the rest."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from browser.fleet import Fleet
 from browser.gallery import HOSTILE, LONGEST, WIDE, Gallery
 from browser.windows import LOOKS, Open, labelled, sideways
-from network.processes import request
 
 FIELDS = {
     "Name": "refused-here",
@@ -25,96 +23,18 @@ FIELDS = {
 }
 
 
-def test_a_task_is_stopped_after_a_question(look: Open, fleet: Fleet) -> None:
-    task = fleet.create("to-stop", fallback="bad")
-    page = look(fleet.url, f"/tasks/{task}")
-    page.get_by_role("link", name="Stop", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Stop to-stop?")
-    expect(page.get_by_role("main")).to_contain_text("they serve bad")
-    page.get_by_role("link", name="Keep it as it is").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("running")
-    assert fleet.shown(task)["status"] == "running"
-    page.get_by_role("link", name="Stop", exact=True).click()
-    page.get_by_role("button", name="Stop to-stop").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("stopped")
-    expect(page.get_by_role("link", name="Stop", exact=True)).to_have_count(0)
-    assert fleet.shown(task)["status"] == "stopped"
-
-
-def test_a_task_is_deleted_after_a_question_and_its_name_is_free_again(look: Open, fleet: Fleet) -> None:
-    task = fleet.create("to-delete")
-    page = look(fleet.url, f"/tasks/{task}")
-    page.get_by_role("link", name="Delete", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Delete to-delete?")
-    page.get_by_role("button", name="Delete to-delete").click()
-    expect(page).to_have_url(fleet.url + "/")
-    expect(page.locator(f"[data-key={task}]")).to_have_count(0)
-    assert fleet.create("to-delete") != task
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"Name": "taken-already"}, "exists already"),
-        ({"Name": "<script>alert(1)</script>"}, "letters, digits"),
-        ({"Difference worth finding": "much"}, "Difference must be a number"),
-        ({"δ": "2"}, "Delta must be a number above 0 and below 1"),
-        ({"Variants": "just one"}, "Arms must be at least 2"),
-    ],
-)
-def test_what_is_refused_is_said_and_nothing_typed_is_lost(
-    look: Open, fleet: Fleet, wrong: dict[str, str], said: str
-) -> None:
-    if fleet_lacks(fleet, "taken-already"):
-        fleet.create("taken-already")
+def test_what_is_refused_is_said_and_nothing_typed_is_lost(look: Open, fleet: Fleet) -> None:
     page = look(fleet.url, "/tasks/new", forgive="status of 4")
     page.get_by_text("More", exact=True).click()
-    given = {**FIELDS, "Floor": "5", **wrong}
+    given = {**FIELDS, "Floor": "5", "δ": "2"}
     for label, text in given.items():
         labelled(page, label).fill(text)
     page.get_by_role("button", name="Create task").click()
     problem = page.get_by_role("alert")
-    expect(problem).to_contain_text(said)
+    expect(problem).to_contain_text("Delta must be a number above 0 and below 1")
     expect(problem).to_be_focused()
     for label, text in given.items():
         expect(labelled(page, label)).to_have_value(text)
-
-
-def test_liars_are_refused_beside_their_field_and_tolerated(look: Open, fleet: Fleet) -> None:
-    """On a phone in the dark: a narrow page, and colours of its own."""
-    given = "name=with-liars&protocol=tally&arms=2&players=3&delta=0.05&epsilon=0&tolerate=3"
-    in_the_dark = {**LOOKS["phone"], "color_scheme": "dark"}
-    page = look(fleet.url, f"/tasks/new?{given}", forgive="status of 422", bypass_csp=True, **in_the_dark)  # for axe
-    field = labelled(page, "Tolerate lying sites")
-    with page.expect_request(re.compile(r"/tasks/new/plan\?.*tolerate=2")):  # the planner hears of it
-        field.fill("2")
-    page.get_by_role("button", name="Create task").click()
-    expect(page.get_by_role("alert")).to_contain_text("less than half of the 3 players, got 2")
-    expect(field).to_have_value("2")
-    expect(field).to_have_accessible_description(re.compile("^Tolerate must be .* less than half of the 3 players"))
-    expect(page.locator("#wrong")).to_be_visible()
-    assert sideways(page) <= 0
-    report = Axe().run(page, context="#new-task")  # the planner beside it may be at work, and is pale then
-    assert report.violations_count == 0, report.generate_report()
-    field.fill("1")
-    page.get_by_role("button", name="Create task").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("with-liars")
-    expect(page.get_by_role("main")).to_contain_text("Sites that may lie")
-    assert fleet.shown("with-liars")["task"]["tolerate"] == 1
-
-
-def fleet_lacks(fleet: Fleet, name: str) -> bool:
-    return all(task["name"] != name for task in request(f"{fleet.url}/v1/tasks")["tasks"])
-
-
-def test_an_unknown_task_has_a_page_that_says_so(look: Open, fleet: Fleet) -> None:
-    page = look(fleet.url, "/tasks/%3Cimg%20src=x%20onerror=alert(1)%3E", forgive="status of 404")
-    answer = page.reload()
-    assert answer is not None
-    assert (answer.status, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    expect(page.get_by_role("main")).to_contain_text("<img src=x onerror=alert(1)>")
-    page.get_by_role("link", name="All tasks").click()
-    expect(page).to_have_title("Tasks · Outvote")
 
 
 @pytest.mark.parametrize("size", LOOKS)

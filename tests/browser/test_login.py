@@ -1,4 +1,4 @@
-"""Logging in, over real HTTPS: by keyboard, as a viewer and as an admin, without a script too, and out again."""
+"""Logging in, over real HTTPS: by keyboard, and out again."""
 
 from __future__ import annotations
 
@@ -71,15 +71,6 @@ def test_an_admin_logs_in_creates_a_task_and_logs_out(secured: Running, holders:
     assert page.context.cookies() == []
     page.goto(url + "/tasks/by-an-admin")
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
-
-
-def test_a_viewer_sees_the_same_and_is_offered_no_change(secured: Running, holders: Holders, look: Windows) -> None:
-    page = look(secured.url("server"), **OURS, java_script_enabled=False)  # a form is all that it takes
-    log_in(page, holders.secrets["looker"])
-    expect(page.get_by_role("banner")).to_contain_text("looker viewer")
-    expect(page.get_by_role("link", name="New task")).to_have_count(0)
-    page.goto(secured.url("server") + "/tasks/new")
-    expect(page.get_by_role("button", name="Create task")).to_be_disabled()
 
 
 @pytest.mark.parametrize("style", LOOKS)

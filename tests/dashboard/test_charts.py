@@ -132,11 +132,6 @@ def test_votes_of_several_instances_are_shares_of_what_each_needs() -> None:
     assert "share" in figure["layout"]["xaxis"]["title"]["text"]
 
 
-def test_no_votes_yet_can_be_drawn() -> None:
-    (bars,) = charts.votes(Story(**SOON).shown)["data"]
-    assert bars["x"] == [0, 0, 0]
-
-
 # ---- time
 
 
@@ -189,16 +184,6 @@ def test_of_too_many_arms_those_that_remain_are_kept(left: int) -> None:
         assert len(set(kept) & set(shown.remaining)) == min(left, charts.MOST_ROWS)
         assert str(shown.leader) in kept
     assert len(names(charts.lifts(shown, shown.lifts))) == charts.MOST_ROWS
-
-
-def test_of_too_many_arms_not_all_have_bars_of_votes() -> None:
-    shown = Story(**{**SOON, "arms": charts.MOST_ROWS + 1}).shown
-    figure = charts.votes(shown)
-    assert len(names(figure)) == len(figure["data"][0]["x"]) == charts.MOST_ROWS
-
-
-def test_as_many_arms_as_have_a_place_are_all_there() -> None:
-    assert len(names(charts.timeline(Story(arms=charts.MOST_ROWS).shown, LATER))) == charts.MOST_ROWS
 
 
 def test_names_are_cut_and_are_no_markup() -> None:

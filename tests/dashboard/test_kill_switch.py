@@ -59,20 +59,3 @@ def test_a_task_is_killed_and_revived_by_forms(engine: Engine, fallback: str | N
             await visit(there)
 
     asyncio.run(run())
-
-
-def test_only_our_own_pages_use_the_switch_and_only_of_tasks_that_there_are(engine: Engine) -> None:
-    async def run() -> None:
-        async with looking(engine) as there:
-            task = f"/tasks/{await there.tell(Story(name='shop'))}"
-            for verb in ("kill", "revive"):
-                foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-                for path in (f"{task}/{verb}", f"/v1{task}/{verb}"):
-                    assert (await there.client.post(path, headers=foreign)).status_code == 403
-                assert (await there.client.get(f"/tasks/nobody/{verb}")).status_code == 404
-                assert (await there.send(f"/tasks/nobody/{verb}")).status_code == 404
-            assert not (await there.client.get(f"/v1{task}")).json()["killed"]
-            stopped = f"/tasks/{await there.tell(Story(name='over').stop())}"
-            assert f"{stopped}/kill" not in (await there.page(stopped)).links
-
-    asyncio.run(run())

@@ -216,10 +216,6 @@ def test_closing_ends_the_process_whatever_it_does_and_tells_nobody(run: Run) ->
     run(ask_it(at_work))
 
 
-def test_a_planner_that_was_never_asked_has_nothing_to_close(run: Run) -> None:
-    run(Planner().close())
-
-
 def test_the_process_dies_with_its_server_however_that_ends() -> None:
     program = f"import asyncio; from {planning.__name__} import Planner; asyncio.run(Planner().plan({SLOW}))"
     with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as parent:

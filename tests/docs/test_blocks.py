@@ -93,12 +93,6 @@ def is_a_piece(block: Block) -> bool:
     return any(block.text.strip() in path.read_text(encoding="utf-8") for path in (DOCS / "howto").glob("*.py"))
 
 
-def test_every_program_beside_the_guides_has_a_test() -> None:
-    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
-    for path in (DOCS / "howto").glob("*.py"):
-        assert re.search(rf"^from howto import {path.stem}\b", tests, re.MULTILINE), path.name
-
-
 @pytest.mark.parametrize(
     "line", [pytest.param(line, id=f"{block.document}: {line}") for block in of("sh") for line in block.lines]
 )
@@ -246,14 +240,3 @@ def test_no_block_is_written_so_that_it_is_not_seen(path: Path) -> None:
     """Indented, with other signs, or with words after the language."""
     text = path.read_text(encoding="utf-8")
     assert len(ANY_FENCE.findall(text)) == 2 * len(FENCE.findall(text))
-
-
-def test_documents_that_are_followed_are_there_and_their_tests_name_them() -> None:
-    for document, test in WALKED.items():
-        assert (ROOT / document).is_file()
-        assert Path(document).name in (ROOT / test).read_text(encoding="utf-8")
-
-
-def test_there_is_something_to_run() -> None:
-    for language in ("sh", "bash", "python", "py", "json"):
-        assert of(language)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from network.processes import until
 from outvote import simulate
-from outvote.core.errors import InvalidTask
 from outvote.simulation import sweep as module
 from outvote.simulation.engines import trials_to_a_stream
 from outvote.simulation.executors import open_executor
@@ -49,14 +43,6 @@ def test_results_do_not_depend_on_the_number_of_workers(
     assert [len(chunks(cell)) for cell in cells()] == [3, 2, 1, 1, 1]
     with open_executor(workers=workers) as executor:
         assert comparable(sweep(cells(), executor=executor)) == alone
-
-
-def test_a_sweep_gives_what_simulate_gives(alone: list[dict[str, object]]) -> None:
-    result = simulate(
-        protocol="edme", engine="fast", trials=21, means=(0.9, 0.5, 0.1), players=3, epsilon=0.9, delta=0.5,
-        horizon=4_000, grid=5,
-    )  # fmt: skip
-    assert comparable([result]) == [alone[2]]
 
 
 def test_trials_do_not_depend_on_how_many_there_are(alone: list[dict[str, object]]) -> None:
@@ -107,34 +93,6 @@ def test_different_settings_have_different_names() -> None:
     }
     assert len(names) == len(cells()) + 3
     assert cell_name(read_settings(seed=1)) in names
-
-
-def test_an_interrupted_sweep_keeps_what_it_has_finished(tmp_path: Path) -> None:
-    code = (
-        "from pathlib import Path\n"
-        "from outvote.simulation.settings import read_settings\n"
-        "from outvote.simulation.sweep import sweep\n"
-        "cells = [read_settings(seed=seed, players=3, horizon=2000, trials=2) for seed in range(3)]\n"
-        "cells.append(read_settings(horizon=1e9, engine='core'))\n"
-        f"sweep(cells, store=Path({str(tmp_path)!r}))\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", code]) as process:
-
-        def three_are_there() -> bool:
-            assert process.poll() is None
-            return len(list(tmp_path.glob("*.json"))) >= 3
-
-        until(three_are_there, "three cells are done", within=60)
-        process.send_signal(signal.SIGKILL)
-    assert len(list(tmp_path.glob("*.json"))) == 3
-    for path in tmp_path.glob("*.json"):
-        assert json.loads(path.read_text())["trials"] == 2
-
-
-@pytest.mark.parametrize("workers", [0, -1, 1.5, True])
-def test_workers_must_be_a_count(workers: int) -> None:
-    with pytest.raises(InvalidTask, match="whole number of at least 1"), open_executor(workers=workers):
-        pass
 
 
 def test_progress_counts_trials() -> None:

@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.privacy import adversary, games
-from benchmarks.privacy.adversary import Transcript
 from benchmarks.privacy.skipping import listen_to_votes
 from scipy.stats import binomtest, ks_2samp
 
-from outvote.core.cycle import Cycle
-from outvote.core.messages import Tally, Vote
 from outvote.core.noise import binomial_law
 from outvote.core.task import Task
 from outvote.privacy import posterior
@@ -26,9 +23,6 @@ from outvote.simulation.settings import read_settings
 
 SEED = 7
 FALSE_ALARM = 1e-6
-MEANS = (0.8, 0.5, 0.3)
-
-
 # ---- one event's reward
 
 
@@ -74,26 +68,6 @@ def test_votes_tell_no_more_than_the_sum_of_an_epoch(protocol: str) -> None:
     assert 0 < found.changed < found.games
 
 
-def test_one_reward_can_decide_a_vote() -> None:
-    """The worst case of votes: the other rewards such that this one decides."""
-    (schedule,) = Task(arms=2, players=1, epsilon=0.9, delta=0.5).schedules()
-    for sums, lists in (([5, 6], ([0], [])), ([6, 6], ([], [1]))):
-        votes = tuple(games.first_votes([schedule], [sums], arm=0, reward=reward)[0] for reward in range(2))
-        assert votes == lists
-
-
-def test_one_reward_changes_the_votes_as_often_as_computed() -> None:
-    """Of two arms: where both sums are equal, or become so."""
-    task, means = Task(arms=2, players=1, epsilon=0.9, delta=0.5), (0.52, 0.5)
-    (schedule,) = task.schedules()
-    pulls = schedule.pulls(1)
-    own, other = binomial_law(pulls - 1, means[0]), binomial_law(pulls, means[1])
-    changed = sum(own[s] * (other[s] + other[s + 1]) for s in range(pulls))
-    found = games.play_votes(task, means, arm=0, games=2000, seed=SEED)
-    assert binomtest(found.changed, found.games, changed).pvalue > FALSE_ALARM
-    assert games.rank_laws(pulls, means, 0).advantage <= posterior.sum_advantage(pulls, means[0])
-
-
 # ---- the best arm
 
 
@@ -115,29 +89,6 @@ def test_the_posterior_from_all_tallies_is_right_as_often_as_it_says(budget: flo
         variance += said[guess] * (1 - said[guess])
     assert abs(surprise) <= 5 * math.sqrt(variance) + 1e-9
     assert variance > 1  # else nothing was in doubt, and this test could not fail
-
-
-def test_a_place_that_was_passed_over_tells_that_its_arm_is_out() -> None:
-    task = Task(arms=3, players=2, epsilon=0, delta=0.05, protocol="tally")
-    arms = [Cycle(task).arm(0, place) for place in range(4)]
-    sent = (Tally(arms[0], 0, 3, 0), Tally(arms[2], 0, 3, 2))  # place 1 is missing
-    counts = ((6, 0, 0), (0, 0, 0))
-    transcript = Transcript(task, MEANS, (sent, ()), counts, counts)
-    said = adversary.best_arm_from_tallies(transcript, [0])
-    assert said[arms[1]] == 0
-    assert said[arms[0]] == pytest.approx(said[arms[2]])
-    # Who hears all needs no such thing: what is out follows from what was said.
-    assert adversary.best_arm_from_tallies(transcript, range(2))[arms[1]] > 0.5
-
-
-def test_arms_without_votes_are_equally_likely() -> None:
-    task = Task(arms=4, players=2, epsilon=0.5, delta=0.05)
-    sent = ((Vote(2), Vote(0, sequence=1)), (Vote(2), Vote(1, sequence=1)))
-    transcript = Transcript(task, (0.4, 0.3, 0.2, 0.5), sent, ((0,) * 4,) * 2, ((0,) * 4,) * 2)
-    assert adversary.best_arm_from_votes(transcript, [0]) == [0, 0.5, 0, 0.5]
-    assert adversary.best_arm_from_votes(transcript, range(2)) == [0, 0, 0, 1]
-    rng = random.Random(SEED)
-    assert {adversary.guess([0.5, 0, 0.5], rng) for _ in range(40)} == {0, 2}  # one alone: 2·2⁻⁴⁰
 
 
 @pytest.mark.parametrize("protocol", ["dme", "edme"])

@@ -48,24 +48,6 @@ def test_a_tally_tells_of_one_event_what_going_through_all_others_tells(
     assert found.success(0.5) == pytest.approx((1 + found.advantage) / 2)
 
 
-def test_by_hand() -> None:
-    # Three events of mean ½, exact: of the other two 0, 1 or 2 succeed with ¼, ½, ¼.
-    laws = posterior.others_unknown(3, 0.5)
-    assert laws.failed == pytest.approx((0.25, 0.5, 0.25, 0))
-    assert laws.succeeded == pytest.approx((0, 0.25, 0.5, 0.25))
-    assert laws.advantage == pytest.approx(0.5)  # (¼ + ¼ + ¼ + ¼)/2
-    assert laws.posterior(0, 0.5) == 0
-    assert laws.posterior(1, 0.5) == pytest.approx(1 / 3)
-    assert laws.certain(0.5) == pytest.approx(0.25)  # ⅛ all failed, ⅛ all succeeded
-    assert laws.largest_factor == math.inf
-    assert [laws.guess(z) for z in range(4)] == [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(("mean", "trials"), [(0.1, 3), (0.3, 7), (0.5, 31), (0.9, 127)])
-def test_without_noise_the_advantage_is_the_likeliest_count_of_the_others(mean: float, trials: int) -> None:
-    assert posterior.others_unknown(trials, mean).advantage == pytest.approx(posterior.sum_advantage(trials, mean))
-
-
 def test_all_zeros_reveal_as_often_as_the_documents_say() -> None:
     """73 % of all tallies of 3 and 48 % of those of 7 are all zeros at a mean of .1 (docs/privacy.md)."""
     ones = 0.1**3, 0.1**7
@@ -129,11 +111,6 @@ def test_the_best_arm_is_as_likely_as_all_ways_to_give_the_means_say(
     assert posterior.best_arm_posterior(means, logs, excluded=[1]) == pytest.approx(
         [each / sum(without) for each in without]
     )
-
-
-def test_who_has_seen_nothing_knows_nothing() -> None:
-    means = (0.7, 0.5, 0.3, *(0.1,) * 7)
-    assert posterior.best_arm_posterior(means, [dict.fromkeys(means, 0.0)] * 10) == pytest.approx([0.1] * 10)
 
 
 def test_what_cannot_be_computed_is_refused() -> None:

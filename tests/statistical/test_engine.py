@@ -8,7 +8,6 @@ from scipy import stats
 
 from outvote import simulate
 from outvote.simulation.activity import Activity, eighty_twenty, uniform, weighted, with_dead_players
-from outvote.simulation.environments import BetaLaw, bernoulli
 from outvote.simulation.streams import generator
 
 ALARM = 1e-6
@@ -46,16 +45,6 @@ def test_players_are_active_as_often_as_the_law_says(activity: Activity) -> None
     assert (seen[expected == 0] == 0).all()
     awake = expected > 0
     assert stats.chisquare(seen[awake], expected[awake]).pvalue > ALARM
-
-
-@pytest.mark.parametrize("law", [bernoulli, BetaLaw(4), BetaLaw(0.5)], ids=["bernoulli", "beta:4", "beta:.5"])
-@pytest.mark.parametrize("mean", [0.03, 0.5, 0.9])
-def test_rewards_average_to_their_mean(law: BetaLaw, mean: float) -> None:
-    rewards = np.array([law(mean, uniform) for uniform in np.random.default_rng(3).random(20_000)])
-    assert rewards.min() >= 0
-    assert rewards.max() <= 1
-    # Hoeffding: the average of n rewards in [0, 1] is off by more than x with probability ≤ 2·exp(−2nx²)
-    assert abs(rewards.mean() - mean) < np.sqrt(np.log(2 / ALARM) / (2 * len(rewards)))
 
 
 def test_the_confidence_band_covers_the_mean_as_often_as_it_says() -> None:

@@ -19,7 +19,6 @@ import pytest
 from scipy import stats
 
 from outvote import simulate, theory
-from outvote.cli.main import main
 from outvote.core.schedule import Schedule, certified_log_eta
 from outvote.simulation import Result, compiled, engines
 
@@ -101,14 +100,6 @@ def test_certified_epochs_are_as_long_as_they_say_in_every_engine() -> None:
         one = simulate(protocol="dme", engine=engine, **common)
         assert set(one.per_trial.first_elimination) == {2 * 119}
         assert (both.quorum, one.quorum) == ("certified", "certified")
-
-
-def test_certified_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    line = "simulate --means 1,0 --players 1 --epsilon .8 --delta .5 --horizon 1000 --trials 2 --json --per-trial"
-    assert main([*line.split(), "--quorum", "certified"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["quorum"] == "certified"
-    assert found["per_trial"]["first_elimination"] == [238, 238]
 
 
 @pytest.mark.parametrize("worth_jumping", [1.0, math.inf], ids=["jump", "step"])

@@ -7,9 +7,7 @@ ln(9/.45) = 2.99: 3, then 16/9·ln(9/.225) = 6.56: 7.
 
 from __future__ import annotations
 
-import json
 import math
-import random
 from collections import Counter
 from typing import Any
 
@@ -29,11 +27,6 @@ def new_player(arms: int, *, window: float | None) -> MedianPlayer:
 
 def decide(player: MedianPlayer, turns: int) -> list[tuple[int, int]]:
     return [player.decide() for _ in range(turns)]
-
-
-def waiting(player: MedianPlayer) -> dict[int, int]:
-    """Ticket -> decisions without a reward, of the batches that have some."""
-    return {batch[0]: batch[4] for batch in player.snapshot()["batches"] if batch[4]}
 
 
 def closed_up_to_the_last(player: MedianPlayer) -> int:
@@ -71,34 +64,6 @@ def test_a_batch_of_an_arm_that_is_no_candidate_has_the_pulls_that_are_still_mis
 
 
 @pytest.mark.parametrize("window", [None, 60.0])
-def test_a_ticket_belongs_to_one_arm(window: float | None) -> None:
-    player = new_player(3, window=window)
-    arms_of: dict[int, set[int]] = {}
-    for arm, ticket in decide(player, 60):
-        arms_of.setdefault(ticket, set()).add(arm)
-    assert all(len(arms) == 1 for arms in arms_of.values())
-
-
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_a_reward_goes_to_the_batch_that_it_names(window: float | None) -> None:
-    player = new_player(2, window=window)
-    decide(player, 8)  # arm 0: three under ticket 0, one under ticket 2
-    assert waiting(player) == {0: 3, 1: 3, 2: 1, 3: 1}
-    player.reward(0, 1.0, ticket=0)
-    assert waiting(player) == {0: 2, 1: 3, 2: 1, 3: 1}
-
-
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_without_a_ticket_the_newest_batch_that_waits_is_meant(window: float | None) -> None:
-    player = new_player(2, window=window)
-    decide(player, 8)
-    player.reward(0, 1.0)
-    assert waiting(player) == {0: 3, 1: 3, 3: 1}
-    player.reward(0, 1.0)
-    assert waiting(player) == {0: 2, 1: 3, 3: 1}
-
-
-@pytest.mark.parametrize("window", [None, 60.0])
 def test_a_decision_is_rewarded_once(window: float | None) -> None:
     player = new_player(2, window=window)
     arm, ticket = player.decide()
@@ -108,27 +73,6 @@ def test_a_decision_is_rewarded_once(window: float | None) -> None:
         player.reward(arm, 1.0, ticket=ticket)
     with pytest.raises(NoOutstandingDecision, match="no decision of arm 0 waits for a reward: "):
         player.reward(arm, 1.0)
-    assert player.snapshot() == before
-
-
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_an_arm_that_was_never_played_waits_for_no_reward(window: float | None) -> None:
-    player = new_player(2, window=window)
-    before = player.snapshot()
-    with pytest.raises(NoOutstandingDecision):
-        player.reward(0, 1.0)
-    with pytest.raises(NoOutstandingDecision):
-        player.reward(0, 1.0, ticket=0)
-    assert player.snapshot() == before
-
-
-def test_a_batch_whose_decisions_were_all_rewarded_waits_for_none() -> None:
-    player = new_player(2, window=None)
-    for arm, ticket in decide(player, 6):
-        player.reward(arm, 0.5, ticket=ticket)
-    before = player.snapshot()
-    with pytest.raises(NoOutstandingDecision):
-        player.reward(0, 1.0, ticket=0)
     assert player.snapshot() == before
 
 
@@ -168,13 +112,6 @@ def test_without_a_window_nothing_is_full_and_nothing_can_be_closed() -> None:
     assert player.snapshot() == before
 
 
-def test_without_a_window_a_reward_counts_when_it_comes() -> None:
-    player = new_player(2, window=None)
-    decide(player, 2)
-    player.reward(0, 1.0, ticket=0)
-    assert (player.pulls(0), player.mean(0)) == (1, 1.0)
-
-
 # ---- with a reward window
 
 
@@ -203,52 +140,6 @@ def test_what_is_not_answered_counts_0() -> None:
     assert list(player.close(1)) == [Vote(1, 0, 0)]
 
 
-def test_a_batch_without_any_answer_counts_0() -> None:
-    player = new_player(2, window=60.0)
-    decide(player, 6)
-    player.reward(1, 0.5, ticket=1)
-    player.close(0)
-    assert (player.pulls(0), player.mean(0)) == (3, 0.0)
-    assert list(player.close(1)) == [Vote(0, 0, 0)]
-
-
-def test_a_full_batch_is_named_once() -> None:
-    player = new_player(2, window=60.0)
-    decide(player, 4)
-    assert player.take_full() == []
-    decide(player, 1)
-    assert player.take_full() == [0]
-    assert player.take_full() == []
-    decide(player, 1)
-    assert player.take_full() == [1]
-    decide(player, 12)
-    assert player.take_full() == [2, 3]
-
-
-def test_a_restored_player_names_full_batches_again() -> None:
-    # K = 2, ε = .8, δ = .9, N_γ = 2: 100·ln(6/.45) = 259.03 pulls
-    task = Task(arms=2, players=2, epsilon=0.8, delta=0.9, reward_window=60)
-    player = MedianPlayer(task, "site")
-    for arm, ticket in decide(player, 2 * 260):
-        player.reward(arm, 1.0 - arm, ticket=ticket)
-    assert player.take_full() == [0, 1]
-    player.close(0)
-    restored = MedianPlayer.restore(task, json.loads(json.dumps(player.snapshot())))
-    assert restored.take_full() == [1]
-    assert restored.take_full() == []
-    assert list(restored.close(1)) == [Vote(1, 0, 0)]
-
-
-def test_an_open_batch_cannot_be_closed() -> None:
-    player = new_player(2, window=60.0)
-    for arm, ticket in decide(player, 4):
-        player.reward(arm, 1.0, ticket=ticket)
-    before = player.snapshot()
-    with pytest.raises(BatchNotClosable, match="ticket 0 is still open"):
-        player.close(0)
-    assert player.snapshot() == before
-
-
 @pytest.mark.parametrize("ticket", [4, -1, None, "0", 0.0, True, []], ids=repr)
 def test_a_ticket_that_was_never_issued_cannot_be_closed(ticket: Any) -> None:
     player = new_player(2, window=60.0)
@@ -257,52 +148,6 @@ def test_a_ticket_that_was_never_issued_cannot_be_closed(ticket: Any) -> None:
     with pytest.raises(UnknownTicket, match="this player has issued 0 to 3"):
         player.close(ticket)
     assert player.snapshot() == before
-
-
-def test_closing_again_changes_nothing() -> None:
-    player = new_player(2, window=60.0)
-    for arm, ticket in decide(player, 6):
-        player.reward(arm, 1.0 - arm, ticket=ticket)
-    assert not player.close(0)
-    before = player.snapshot()
-    assert not player.close(0)
-    assert player.snapshot() == before
-    assert list(player.close(1)) == [Vote(1, 0, 0)]
-    before = player.snapshot()
-    assert not player.close(1)
-    assert not player.close(0)
-    assert player.snapshot() == before
-
-
-def test_a_reward_for_a_closed_batch_is_counted_as_dropped_and_otherwise_ignored() -> None:
-    player = new_player(2, window=60.0)
-    decide(player, 6)
-    player.reward(0, 0.5, ticket=0)
-    player.close(0)
-    before = player.snapshot()
-    assert not player.reward(0, 1.0, ticket=0)
-    assert player.dropped_rewards == 1
-    after = player.snapshot()
-    assert {**after, "checksum": 0} == {**before, "dropped_rewards": 1, "checksum": 0}
-
-
-def test_a_reward_counts_until_its_batch_closes_though_the_next_has_begun() -> None:
-    player = new_player(2, window=60.0)
-    decide(player, 10)
-    player.reward(0, 1.0, ticket=2)
-    player.reward(0, 0.75, ticket=0)
-    player.close(0)
-    assert (player.pulls(0), player.mean(0)) == (3, 0.25)
-
-
-def test_batches_of_the_next_epoch_may_close_early_and_count_as_they_are() -> None:
-    player = new_player(2, window=60.0)
-    for arm, ticket in decide(player, 18):
-        player.reward(arm, 1.0 - arm, ticket=ticket)
-    player.close(0)
-    player.close(2)  # arm 0 has nine pulls before arm 1 has any
-    assert (player.pulls(0), player.epoch()) == (9, 1)
-    assert list(player.close(1)) == [Vote(1, 0, 0)]
 
 
 def test_nothing_is_left_to_close_when_nothing_is_left_to_learn() -> None:
@@ -324,21 +169,6 @@ def test_nothing_is_left_to_close_when_nothing_is_left_to_learn() -> None:
 # ---- a reward window and eliminations
 
 
-def test_an_elimination_discards_the_batches_of_its_arm() -> None:
-    player = new_player(3, window=60.0)
-    for arm, ticket in decide(player, 6):
-        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
-    (late_arm, late_ticket), *_ = decide(player, 1)
-    assert player.take_full() == [late_ticket]
-    player.receive(Elimination((late_arm,)))
-    assert {batch[1] for batch in player.snapshot()["batches"]} == {1, 2}
-    before = player.snapshot()
-    assert not player.close(late_ticket)
-    assert player.snapshot() == before
-    assert not player.reward(late_arm, 1.0, ticket=late_ticket)
-    assert (player.late_rewards, player.dropped_rewards) == (1, 0)
-
-
 def test_an_elimination_that_leaves_nothing_missing_hands_out_a_ticket_whose_close_ends_the_epoch() -> None:
     player = new_player(3, window=60.0)
     third = closed_up_to_the_last(player)
@@ -353,60 +183,3 @@ def test_an_elimination_that_leaves_nothing_missing_hands_out_a_ticket_whose_clo
     assert not player.close(ask)
     assert not player.close(third)
     assert player.snapshot() == before
-
-
-def test_no_other_ticket_is_handed_out_when_something_is_still_missing() -> None:
-    player = new_player(3, window=60.0)
-    for arm, ticket in decide(player, 9):
-        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
-    first, second, _ = player.take_full()
-    player.close(first)
-    player.receive(Elimination((2,)))
-    assert player.take_full() == []
-    assert list(player.close(second)) == [Vote(1, 0, 0)]
-
-
-def test_the_ticket_that_asks_for_the_test_is_not_handed_out_without_a_window() -> None:
-    player = new_player(3, window=None)
-    for arm, ticket in decide(player, 8):
-        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
-    player.receive(Elimination((2,)))
-    assert player.take_full() == []
-
-
-def test_with_a_window_a_reward_is_no_reason_to_test() -> None:
-    player = new_player(3, window=60.0)
-    closed_up_to_the_last(player)
-    player.receive(Elimination((2,)))
-    arm, ticket = player.decide()
-    assert not player.reward(arm, 1.0, ticket=ticket)
-    assert player.epoch() == 1
-
-
-# ---- where rewards are immediate a window changes nothing
-
-
-@pytest.mark.parametrize("arms", [2, 3, 5, 8])
-@pytest.mark.parametrize("options", [{}, {"protocol": "edme", "instances": 3}], ids=["dme", "edme"])
-@pytest.mark.parametrize("best", ["first", "last"])
-def test_batches_closed_with_their_last_reward_give_the_votes_of_a_player_without_window(
-    arms: int, options: dict[str, Any], best: str
-) -> None:
-    rng = random.Random(arms)
-    worth = [place / 20 for place in (range(arms) if best == "last" else reversed(range(arms)))]
-    common: dict[str, Any] = {"arms": arms, "players": 3, "epsilon": 0.9, "delta": 0.9, **options}
-    plain = MedianPlayer(Task(**common), 0)
-    windowed = MedianPlayer(Task(**common, reward_window=60), 0)
-    voted = 0
-    for _ in range(30_000):
-        arm, ticket = plain.decide()
-        same, window_ticket = windowed.decide()
-        assert same == arm
-        reward = min(1.0, rng.random() + worth[arm])
-        votes = list(plain.reward(arm, reward, ticket=ticket))
-        assert not windowed.reward(arm, reward, ticket=window_ticket)
-        assert [vote for full in windowed.take_full() for vote in windowed.close(full)] == votes
-        voted += len(votes)
-    assert plain.finished
-    assert windowed.finished
-    assert voted == (arms - 1) * plain.instances

@@ -79,13 +79,6 @@ def test_what_no_kernel_knows_is_run_by_the_core_also_when_it_is_put_in_later(
         replace(settings(protocol=protocol, engine="fast"), **changes)
 
 
-def test_another_world_has_other_results() -> None:
-    """The kernel would have paid for arm 0 to the end: where means drift to its opposite, that costs regret."""
-    drifting = replace(settings(protocol="tally"), environment=Environment((0.9, 0.2), drift_to=(0.2, 0.9)))
-    assert run(drifting, workers=1).regret.mean[-1] > 50
-    assert run(settings(protocol="tally"), workers=1).regret.mean[-1] < 50
-
-
 def test_a_trace_a_window_and_another_code_are_for_the_core(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text("0\n1\n" * 200)
@@ -130,13 +123,6 @@ def test_a_protocol_that_was_registered_anew_is_run_by_its_own_objects(
     assert asked.runs_on == "core"
     with pytest.raises(InvalidTask, match="'fast' cannot run the protocol 'dme', for which it has no kernel"):
         settings(protocol="dme", engine="fast")
-
-
-def test_a_player_that_never_votes_eliminates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"protocol": "dme", "epsilon": 0.95, "horizon": 4_000}
-    assert run(settings(**options), workers=1).first_elimination.share == 1
-    monkeypatch.setitem(protocols.REGISTRY, "dme", entry(lambda task, player, rng: Stubborn(task, player)))
-    assert run(settings(**options), workers=1).first_elimination.share == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from outvote.core.codes import Codebook
 from outvote.core.ledger import Ledger, bits_bound, most_announced_bits, tally_bits_bound
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
@@ -14,14 +13,6 @@ from outvote.core.task import Task
 
 def task(arms: int, players: int, **options: Any) -> Task:
     return Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **options)
-
-
-def test_a_new_ledger_is_empty() -> None:
-    ledger = Ledger(task(10, 64))
-    assert (ledger.up_messages, ledger.down_messages) == (0, 0)
-    assert (ledger.up_bits, ledger.down_bits, ledger.instance_bits, ledger.total_bits) == (0, 0, 0, 0)
-    assert ledger.up_bits_by_player == {}
-    assert ledger.down_bits_per_player == 0
 
 
 def test_bits_of_dme_under_the_binary_code() -> None:
@@ -39,19 +30,6 @@ def test_bits_of_dme_under_the_binary_code() -> None:
     assert ledger.down_bits == 3 * 12
     assert ledger.instance_bits == 0
     assert ledger.total_bits == 12 + 36
-
-
-def test_bits_of_dme_under_the_truncated_code() -> None:
-    # K = 10: arms 0 to 5 cost 3 bits, arms 6 to 9 cost 4; N = 3
-    ledger = Ledger(task(10, 3, code="truncated"))
-    ledger.send_up(0, Vote(5))
-    ledger.send_up(1, Vote(6))
-    ledger.send_down(Elimination((5,)))
-    ledger.send_down(Elimination((6,)))
-    assert ledger.up_bits == 3 + 4
-    assert ledger.up_bits_by_player == {0: 3, 1: 4}
-    assert ledger.down_bits_per_player == 3 + 4
-    assert ledger.down_bits == 3 * 7
 
 
 def test_bits_of_dme_under_a_huffman_code() -> None:
@@ -81,16 +59,6 @@ def test_edme_counts_the_bits_of_the_instance_with_a_vote_and_also_apart() -> No
     assert ledger.down_bits == 2 * 3  # one message per arm, not one per instance
     assert ledger.down_messages == 2
     assert ledger.total_bits == 18 + 6
-
-
-@pytest.mark.parametrize(("instances", "bits"), [(1, 0), (2, 1), (3, 2), (4, 2), (8, 3), (9, 4)])
-def test_an_instance_costs_the_logarithm_of_their_number(instances: int, bits: int) -> None:
-    extended = task(5, 9, protocol="edme", instances=instances)
-    ledger = Ledger(extended)
-    ledger.send_up(0, Vote(0, instances - 1))
-    assert ledger.instance_bits == bits
-    assert ledger.up_bits == 3 + bits
-    assert Codebook(extended).instance_bits == bits
 
 
 @pytest.mark.parametrize(

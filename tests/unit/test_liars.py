@@ -147,13 +147,6 @@ def test_each_lie_says_what_it_promises() -> None:
     assert sent["switch"] == {0: (3, 3), 1: (3, 3), 2: (3, 3)}
 
 
-def test_kernels_know_no_liars() -> None:
-    for options, what in (({"tolerate": 1}, "a fleet that tolerates liars"), ({"liars": 1}, "players that lie")):
-        with pytest.raises(InvalidTask, match=f"engine 'fast' cannot run {what}: use 'core' or 'auto'"):
-            read_settings(protocol="tally", players=4, engine="fast", **options)  # type: ignore[arg-type]
-        assert read_settings(protocol="tally", players=4, **options).runs_on == "core"  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

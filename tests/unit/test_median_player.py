@@ -1,4 +1,4 @@
-"""The Median Elimination player, followed by hand.
+"""The Median Elimination player, followed by hand; `tests/property/test_decide_reward.py` has every other course.
 
 Most tests give the player epochs that are short enough to write down. With ε = 8 in place of the task's own and
 η = .9, 4/ε_l² is 1, 16/9, 256/81 and η_l is .45, .225, .1125, so the pulls of an epoch are:
@@ -34,11 +34,6 @@ def new_player(arms: int) -> MedianPlayer:
     return MedianPlayer(Task(arms=arms, players=2, epsilon=0.8, delta=0.9), "site", schedules=(short(arms),))
 
 
-def plays(player: MedianPlayer, turns: int) -> list[int]:
-    """Decide without ever rewarding."""
-    return [player.decide()[0] for _ in range(turns)]
-
-
 def play(player: MedianPlayer, turns: int, worth: Sequence[float]) -> list[Vote]:
     """Decide and reward at once; arm k always pays worth[k]."""
     votes: list[Vote] = []
@@ -53,92 +48,7 @@ def test_the_short_epochs_are_as_long_as_the_table_says() -> None:
     assert {arms: [short(arms).pulls(epoch) for epoch in (1, 2, 3)] for arms in table} == table
 
 
-# ---- decision 2: sequential play
-
-
-def test_arms_are_played_in_increasing_order_and_wrap_around() -> None:
-    assert plays(new_player(3), 8) == [0, 1, 2, 0, 1, 2, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("played", "gone", "then"),
-    [
-        (2, (1,), [2, 3, 4, 0, 2, 3, 4, 0]),  # the last played arm
-        (2, (2,), [3, 4, 0, 1, 3, 4, 0, 1]),  # the next arm
-        (2, (0,), [2, 3, 4, 1, 2, 3, 4, 1]),  # an earlier arm
-        (2, (4,), [2, 3, 0, 1, 2, 3, 0, 1]),  # a later arm
-        (2, (1, 2), [3, 4, 0, 3, 4, 0]),  # the last played and the next
-        (2, (2, 3, 4), [0, 1, 0, 1]),  # all that are left of this round
-        (2, (0, 1), [2, 3, 4, 2, 3, 4]),  # all that were played
-        (5, (4,), [0, 1, 2, 3, 0]),  # the last played, at the end of a round
-        (5, (0,), [1, 2, 3, 4, 1]),  # the next, at the end of a round
-        (5, (4, 0), [1, 2, 3, 1]),
-        (0, (0,), [1, 2, 3, 4, 1]),  # before the first play
-        (2, (0, 1, 2, 3), [4, 4, 4]),
-        (2, (0, 2, 3, 4), [1, 1, 1]),  # only the last played arm is left
-    ],
-)
-def test_eliminations_make_no_arm_repeat_or_be_skipped(played: int, gone: tuple[int, ...], then: list[int]) -> None:
-    player = new_player(5)
-    plays(player, played)
-    player.receive(Elimination(gone))
-    assert plays(player, len(then)) == then
-
-
-def test_eliminations_between_any_two_plays_keep_the_order() -> None:
-    player = new_player(5)
-    played = plays(player, 1)
-    player.receive(Elimination((1,)))
-    played += plays(player, 1)
-    player.receive(Elimination((2,)))
-    played += plays(player, 2)
-    player.receive(Elimination((0,)))
-    played += plays(player, 3)
-    assert played == [0, 2, 3, 4, 3, 4, 3]
-
-
-def test_rewards_do_not_move_the_pointer() -> None:
-    player = new_player(3)
-    (first, _), (second, ticket) = player.decide(), player.decide()
-    player.reward(second, 1.0, ticket=ticket)
-    player.reward(first, 1.0)
-    assert plays(player, 3) == [2, 0, 1]
-
-
 # ---- decision 3: decisions and rewards are apart
-
-
-def test_a_decision_is_no_pull_until_its_reward_comes() -> None:
-    player = new_player(3)
-    plays(player, 6)
-    assert [player.pulls(arm) for arm in range(3)] == [0, 0, 0]
-    player.reward(1, 0.5)
-    player.reward(1, 1.0)
-    assert [player.pulls(arm) for arm in range(3)] == [0, 2, 0]
-    assert [player.mean(arm) for arm in range(3)] == [0.0, 0.75, 0.0]
-
-
-def test_rewards_may_come_late_and_in_any_order() -> None:
-    # K = 3, three pulls each: the ninth reward ends the epoch, whichever it is.
-    player = new_player(3)
-    decisions = [player.decide() for _ in range(12)][:9]  # three more decisions wait meanwhile
-    worth = (0.25, 1.0, 0.5)
-    for arm, ticket in reversed(decisions[1:]):
-        assert not player.reward(arm, worth[arm], ticket=ticket)
-    arm, ticket = decisions[0]
-    # means .25, 1, .5: median .5
-    assert list(player.reward(arm, worth[arm], ticket=ticket)) == [Vote(0, 0, 0)]
-
-
-def test_a_reward_that_comes_after_its_epoch_counts_in_the_next() -> None:
-    player = new_player(3)
-    late_arm, late_ticket = player.decide()
-    plays(player, 2)
-    play(player, 9, (1.0, 0.5, 0.0))  # three more of each: epoch 1 is over
-    assert (player.epoch(), player.pulls(late_arm)) == (2, 0)
-    player.reward(late_arm, 1.0, ticket=late_ticket)
-    assert (player.epoch(), player.pulls(late_arm)) == (2, 1)
-
 
 REFUSED_REWARDS = [1.2, 1.0000001, -0.1, -5e-324, math.nan, math.inf, -math.inf, "1", "", None, [], {}, 1j]
 
@@ -169,27 +79,6 @@ def test_a_reward_for_an_unknown_arm_changes_nothing(arm: Any, ticket: int | Non
     assert player.snapshot() == before
 
 
-@pytest.mark.parametrize("reward", [0, 1, 0.0, 1.0, 5e-324, 0.5])
-def test_rewards_from_0_to_1_count(reward: float) -> None:
-    player = new_player(3)
-    arm, ticket = player.decide()
-    player.reward(arm, reward, ticket=ticket)
-    assert (player.pulls(arm), player.mean(arm)) == (1, reward)
-
-
-@pytest.mark.parametrize("named", [True, False], ids=["with ticket", "without ticket"])
-def test_a_reward_for_an_eliminated_arm_is_counted_as_late_and_otherwise_ignored(named: bool) -> None:
-    player = new_player(3)
-    arm, ticket = player.decide()
-    plays(player, 5)
-    player.receive(Elimination((arm,)))
-    before = player.snapshot()
-    assert not player.reward(arm, 1.0, ticket=ticket if named else None)
-    assert player.late_rewards == 1
-    after = player.snapshot()
-    assert {**after, "checksum": 0} == {**before, "late_rewards": 1, "checksum": 0}
-
-
 def test_a_refused_reward_for_an_eliminated_arm_is_not_even_late() -> None:
     player = new_player(3)
     player.decide()
@@ -211,13 +100,6 @@ def test_an_epoch_of_a_task_is_as_long_as_the_paper_says() -> None:
     assert play(player, 1, (0.5, 0.5)) == []
     assert (player.epoch(), player.pulls(0), player.pulls(1)) == (2, 0, 0)
     assert play(player, 2 * 584 - 1, (0.5, 0.0)) == []
-    assert play(player, 1, (0.5, 0.0)) == [Vote(1, 0, 0)]
-
-
-def test_fewer_active_players_make_longer_epochs() -> None:
-    # N_γ = 1: η = δ² = .81: 100·ln(6/.405) = 269.56
-    player = MedianPlayer(Task(arms=2, players=2, active_players=1, epsilon=0.8, delta=0.9), 0)
-    assert play(player, 2 * 270 - 1, (0.5, 0.0)) == []
     assert play(player, 1, (0.5, 0.0)) == [Vote(1, 0, 0)]
 
 
@@ -265,42 +147,6 @@ def test_candidates_strictly_below_the_median_are_voted_out_the_worst_first(
     assert player.epoch() == 2
 
 
-def test_all_pulls_of_an_epoch_count_in_the_mean() -> None:
-    player = new_player(2)
-    plays(player, 10)
-    for reward in (1.0, 0.0, 0.5, 0.25, 0.0):  # five of arm 0, though three would do: mean .35
-        player.reward(0, reward)
-    assert (player.pulls(0), player.mean(0)) == (5, 0.35)
-    player.reward(1, 0.0)
-    player.reward(1, 1.0)
-    assert list(player.reward(1, 0.125)) == [Vote(0, 0, 0)]  # mean .375
-
-
-def test_an_epoch_waits_for_every_remaining_arm() -> None:
-    player = new_player(3)
-    plays(player, 30)
-    for arm in (0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2):
-        assert not player.reward(arm, 1.0 - arm / 2)
-    assert player.epoch() == 1
-    assert list(player.reward(2, 0.0)) == [Vote(2, 0, 0)]
-    assert player.epoch() == 2
-
-
-def test_an_epoch_waits_for_remaining_arms_that_are_no_candidates_too() -> None:
-    player = new_player(3)
-    play(player, 9, (1.0, 0.5, 0.0))
-    assert player.candidates() == (0, 1)
-    plays(player, 60)
-    for arm in (0, 1):  # epoch 2 needs seven of each
-        for _ in range(10):
-            assert not player.reward(arm, 1.0 - arm / 2)
-    for _ in range(6):
-        assert not player.reward(2, 0.0)
-    assert player.epoch() == 2
-    assert list(player.reward(2, 0.0)) == [Vote(1, 0, 1)]
-    assert player.epoch() == 3
-
-
 def test_pulls_restart_for_former_candidates_and_go_on_for_the_others() -> None:
     player = new_player(5)
     worth = (1.0, 0.75, 0.5, 0.25, 0.0)
@@ -320,66 +166,7 @@ def test_pulls_restart_for_former_candidates_and_go_on_for_the_others() -> None:
     assert player.finished
 
 
-def test_an_arm_voted_out_is_never_voted_out_again() -> None:
-    player = new_player(3)
-    assert play(player, 9, (1.0, 1.0, 0.0)) == [Vote(2, 0, 0)]
-    # epochs 2 and 3: arms 0 and 1 are equal, arm 2 is still the worst but no candidate
-    assert play(player, 3 * 7 + 3 * 14, (1.0, 1.0, 0.0)) == []
-    assert player.epoch() == 4
-    assert player.candidates() == (0, 1)
-
-
-def test_an_arm_that_is_no_candidate_has_no_part_in_the_median() -> None:
-    player = new_player(3)
-    play(player, 9, (1.0, 0.5, 0.0))
-    # means 1, .5, 0: the median of the candidates is .75; with arm 2 it would be .5 and nobody would leave.
-    assert play(player, 21, (1.0, 0.5, 0.0)) == [Vote(1, 0, 1)]
-
-
 # ---- decision 6: votes and eliminations
-
-
-def test_a_vote_eliminates_nothing_here() -> None:
-    player = new_player(3)
-    play(player, 9, (1.0, 0.5, 0.0))
-    assert player.remaining == (0, 1, 2)
-    assert [player.arm_state(arm) for arm in range(3)] == ["candidate", "candidate", "voted"]
-    assert plays(player, 4) == [0, 1, 2, 0]
-
-
-def test_an_elimination_removes_from_remaining_and_from_candidates() -> None:
-    player = new_player(4)
-    player.receive(Elimination((2,)))
-    assert player.remaining == (0, 1, 3)
-    assert player.candidates() == (0, 1, 3)
-    assert [player.arm_state(arm) for arm in range(4)] == ["candidate", "candidate", "eliminated", "candidate"]
-
-
-def test_an_elimination_may_name_several_arms() -> None:
-    player = new_player(5)
-    player.receive(Elimination((0, 2, 4)))
-    assert player.remaining == (1, 3)
-    assert player.candidates() == (1, 3)
-
-
-def test_the_same_elimination_again_changes_nothing() -> None:
-    player = new_player(4)
-    play(player, 6, (1.0, 0.5, 0.0, 0.5))
-    player.receive(Elimination((1, 2)))
-    before = player.snapshot()
-    player.receive(Elimination((1, 2)))
-    player.receive(Elimination((2,)))
-    assert player.snapshot() == before
-
-
-@pytest.mark.parametrize("gone", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
-def test_the_last_arm_is_never_eliminated(gone: tuple[int, ...]) -> None:
-    player = new_player(3)
-    player.receive(Elimination(gone))
-    assert player.remaining == gone[-1:]
-    player.receive(Elimination(player.remaining))
-    assert player.remaining == gone[-1:]
-    assert plays(player, 2) == [gone[-1], gone[-1]]
 
 
 @pytest.mark.parametrize("arms", [(3,), (-1,), (1, 7), (0.5,), ("1",), (None,)], ids=repr)
@@ -389,15 +176,6 @@ def test_an_elimination_of_an_unknown_arm_changes_nothing(arms: Any) -> None:
     with pytest.raises(UnknownArm, match="from 0 to 2"):
         player.receive(Elimination(arms))
     assert player.snapshot() == before
-
-
-def test_the_median_is_taken_among_the_candidates_that_are_left() -> None:
-    player = new_player(4)
-    play(player, 12, (1.0, 0.75, 0.5, 0.0))  # three of four pulls
-    player.receive(Elimination((3,)))
-    # Of 1, .75, .5 the median is .75. With arm 3 it would be .625: the same arm 2 would leave, and arm 3 with it.
-    assert play(player, 3, (1.0, 0.75, 0.5, 0.0)) == [Vote(2, 0, 0)]
-    assert player.candidates() == (0, 1)
 
 
 # ---- the test of an epoch follows a reward
@@ -418,59 +196,6 @@ def test_when_an_elimination_takes_the_last_missing_arm_the_epoch_ends_with_the_
     assert player.epoch() == 2
 
 
-def test_a_late_reward_is_not_the_reward_that_the_test_follows() -> None:
-    player = new_player(3)
-    play(player, 8, (1.0, 0.5, 0.0))
-    arm, ticket = player.decide()
-    player.receive(Elimination((2,)))
-    assert not player.reward(arm, 0.0, ticket=ticket)
-    assert (player.late_rewards, player.epoch()) == (1, 1)
-    assert play(player, 1, (1.0, 0.5, 0.0)) == [Vote(1, 0, 0)]
-
-
-def test_an_elimination_that_leaves_one_candidate_ends_no_epoch() -> None:
-    player = new_player(3)
-    play(player, 9, (1.0, 0.5, 0.0))
-    player.receive(Elimination((0,)))  # candidates: 1; remaining: 1 and 2
-    assert play(player, 40, (1.0, 0.5, 0.0)) == []
-    assert player.epoch() == 2
-    assert player.finished
-
-
-# ---- decision 7: the end of a player
-
-
-def test_a_player_whose_favourite_was_eliminated_has_no_candidate_and_is_finished() -> None:
-    player = new_player(2)
-    assert play(player, 6, (1.0, 0.0)) == [Vote(1, 0, 0)]
-    assert player.candidates() == (0,)
-    player.receive(Elimination((0,)))
-    assert player.candidates() == ()
-    assert player.remaining == (1,)
-    assert player.finished
-    assert player.status == "finished"
-
-
-def test_a_player_with_one_candidate_is_finished_and_one_with_two_is_not() -> None:
-    player = new_player(3)
-    assert (player.finished, player.status) == (False, "exploring")
-    play(player, 9, (1.0, 0.5, 0.0))
-    assert (player.candidates(), player.finished, player.status) == ((0, 1), False, "exploring")
-    play(player, 21, (1.0, 0.5, 0.0))
-    assert (player.candidates(), player.finished, player.status) == ((0,), True, "finished")
-
-
-def test_a_finished_player_goes_on_deciding_and_votes_no_more() -> None:
-    player = new_player(2)
-    play(player, 6, (1.0, 0.0))
-    assert player.finished
-    assert play(player, 500, (0.0, 1.0)) == []
-    assert plays(player, 3) == [0, 1, 0]
-    player.receive(Elimination((1,)))
-    assert plays(player, 3) == [0, 0, 0]
-    assert play(player, 100, (1.0, 0.0)) == []
-
-
 # ---- decision 9: equal means
 
 
@@ -483,14 +208,6 @@ def test_with_equal_means_epochs_go_on_for_ever_and_the_status_is_tied() -> None
     assert (player.status, player.epoch(), player.finished) == ("tied", 3, False)
     assert play(player, 26, (0.5, 0.25)) == [Vote(1, 0, 0)]
     assert player.status == "finished"
-
-
-def test_a_player_that_has_separated_something_is_no_longer_tied() -> None:
-    player = new_player(3)
-    play(player, 9, (0.5, 0.5, 0.5))
-    assert player.status == "tied"
-    play(player, 21, (1.0, 0.5, 0.0))
-    assert player.status == "exploring"
 
 
 # ---- decision 10: several instances share every event
@@ -526,42 +243,6 @@ def test_instances_with_epochs_of_different_length_share_every_event() -> None:
     assert play(player, 17, worth) == []
     assert play(player, 1, worth) == [Vote(1, 1, 3)]
     assert player.finished
-
-
-def test_each_instance_takes_the_mean_over_its_own_epoch() -> None:
-    player = two_instances(math.log(0.9), math.log(0.9) - 2)
-    play(player, 9, (1.0, 0.5, 0.0))
-    play(player, 3, (0.0, 0.5, 1.0))
-    assert [player.mean(arm, 0) for arm in range(3)] == [0.0, 0.5, 1.0]
-    assert [player.mean(arm, 1) for arm in range(3)] == [0.75, 0.5, 0.25]
-    # fifth of each: means of the second instance .6, .5, .4
-    assert play(player, 3, (0.0, 0.5, 1.0)) == [Vote(2, 1, 1)]
-    # seven of each in the first instance: 0, .5 for its candidates, where the second has seen 3/7 and .5
-    assert play(player, 15, (0.0, 0.5, 1.0)) == [Vote(0, 0, 2)]
-
-
-def test_one_reward_can_end_epochs_of_several_instances() -> None:
-    player = two_instances(math.log(0.9), math.log(0.9))
-    assert play(player, 8, (0.0, 1.0, 0.5)) == []
-    assert play(player, 1, (0.0, 1.0, 0.5)) == [Vote(0, 0, 0), Vote(0, 1, 1)]
-
-
-def test_an_elimination_holds_in_every_instance() -> None:
-    player = two_instances(math.log(0.9), math.log(0.9) - 2)
-    play(player, 9, (1.0, 0.5, 0.0))
-    player.receive(Elimination((0,)))
-    assert player.remaining == (1, 2)
-    assert [player.candidates(0), player.candidates(1)] == [(1,), (1, 2)]
-    assert [player.arm_state(2, 0), player.arm_state(2, 1)] == ["voted", "candidate"]
-    assert not player.finished
-
-
-def test_several_instances_are_tied_when_all_that_are_unfinished_are() -> None:
-    player = two_instances(math.log(0.9), math.log(0.9) - 2)
-    play(player, 9, (0.5, 0.5, 0.5))
-    assert player.status == "exploring"  # the second instance has ended no epoch
-    play(player, 6, (0.5, 0.5, 0.5))
-    assert player.status == "tied"
 
 
 def test_the_instances_of_a_task_have_the_epochs_of_algorithm_4() -> None:

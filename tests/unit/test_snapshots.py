@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 import math
-import random
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -50,23 +49,6 @@ def new_player() -> MedianPlayer:
     return MedianPlayer(PLAIN, "site")
 
 
-def player_amid_an_epoch() -> MedianPlayer:
-    player = MedianPlayer(PLAIN, 7)
-    play(player, 100)
-    for _ in range(8):
-        player.decide()
-    player.reward(1, 0.25)
-    return player
-
-
-def player_that_waits_for_rewards_of_two_batches() -> MedianPlayer:
-    player = MedianPlayer(PLAIN, "site")
-    for _ in range(3 * 69 + 10):
-        player.decide()
-    player.reward(0, 0.5, ticket=0)
-    return player
-
-
 def player_that_voted() -> MedianPlayer:
     player = MedianPlayer(PLAIN, "site")
     assert play(player, 3 * 69) == [Vote(2, 0, 0)]
@@ -80,29 +62,6 @@ def player_that_heard_of_an_elimination() -> MedianPlayer:
     player.receive(Elimination((2,)))
     player.reward(2, 1.0)
     assert player.late_rewards == 1
-    return player
-
-
-def player_that_must_test_with_the_next_reward() -> MedianPlayer:
-    player = MedianPlayer(PLAIN, "site")
-    play(player, 3 * 69 - 1)
-    player.receive(Elimination((2,)))
-    return player
-
-
-def tied_player() -> MedianPlayer:
-    player = MedianPlayer(PLAIN, "site")
-    for _ in range(3 * 69):
-        arm, ticket = player.decide()
-        player.reward(arm, 0.5, ticket=ticket)
-    assert player.status == "tied"
-    return player
-
-
-def finished_player() -> MedianPlayer:
-    player = player_that_voted()
-    play(player, 2_000)
-    assert player.finished
     return player
 
 
@@ -144,13 +103,8 @@ PLAYERS: dict[str, Callable[[], MedianPlayer]] = {
     maker.__name__: maker
     for maker in (
         new_player,
-        player_amid_an_epoch,
-        player_that_waits_for_rewards_of_two_batches,
         player_that_voted,
         player_that_heard_of_an_elimination,
-        player_that_must_test_with_the_next_reward,
-        tied_player,
-        finished_player,
         player_with_full_and_open_batches,
         finished_player_with_a_window,
         player_of_two_instances,
@@ -204,84 +158,6 @@ SERVERS: dict[str, Callable[[], VoteServer]] = {
 
 
 # ---- going on as if nothing had happened
-
-
-def go_on(player: MedianPlayer, turns: int, due: list[int]) -> list[Any]:
-    """An application that answers late, out of order or never, and closes what is due; all that the player said."""
-    rng = random.Random(1)
-    said: list[Any] = []
-    unanswered: list[tuple[int, int]] = []
-    due = list(due)
-    for turn in range(turns):
-        unanswered.append(player.decide())
-        said.append(unanswered[-1])
-        if rng.random() < 0.9:
-            arm, ticket = unanswered.pop(rng.randrange(len(unanswered)))
-            said += player.reward(arm, rng.random() * WORTH[arm], ticket=ticket)
-        due += player.take_full()
-        if due and rng.random() < 0.2:
-            said += player.close(due.pop(0))
-        if turn == turns // 2:
-            player.receive(Elimination((1,)))
-            said.append(player.snapshot())
-    return [*said, player.snapshot()]
-
-
-@pytest.mark.parametrize("state", PLAYERS)
-def test_a_restored_player_goes_on_as_the_original(state: str) -> None:
-    player = PLAYERS[state]()
-    snapshot = player.snapshot()
-    restored = MedianPlayer.restore(player.task, through_json(snapshot))
-    due = restored.take_full()
-    assert restored.snapshot() == snapshot
-    assert (restored.remaining, restored.status) == (player.remaining, player.status)
-    assert go_on(restored, 4_000, due) == go_on(player, 4_000, due)
-
-
-def test_a_restored_player_names_all_that_is_still_to_be_closed() -> None:
-    player = player_with_full_and_open_batches()
-    restored = MedianPlayer.restore(WINDOWED, through_json(player.snapshot()))
-    assert restored.take_full() == [0, 2]
-
-
-def test_a_restored_player_that_waits_for_a_test_asks_for_it_again() -> None:
-    player = MedianPlayer(WINDOWED, "site")
-    for _ in range(3 * 69 - 1):
-        arm, ticket = player.decide()
-        player.reward(arm, WORTH[arm], ticket=ticket)
-    for full in player.take_full():
-        assert not player.close(full)
-    player.receive(Elimination((2,)))
-    restored = MedianPlayer.restore(WINDOWED, through_json(player.snapshot()))
-    (asked,) = player.take_full()
-    (asked_again,) = restored.take_full()
-    assert list(player.close(asked)) == [Vote(1, 0, 0)]
-    assert list(restored.close(asked_again)) == [Vote(1, 0, 0)]
-    assert not restored.close(asked)  # a timer of before the restart may still go off
-
-
-@pytest.mark.parametrize("state", SERVERS)
-def test_a_restored_server_goes_on_as_the_original(state: str) -> None:
-    server = SERVERS[state]()
-    snapshot = server.snapshot()
-    restored = VoteServer.restore(server.task, through_json(snapshot))
-    assert restored.snapshot() == snapshot
-    arms, instances = len(server.task.arms), len(server.task.instances)
-    players = server.task.player_names or ("a", "b", 0, 1, 2, 3)
-    rng = random.Random(2)
-    for _ in range(200):
-        player, vote = rng.choice(players), Vote(rng.randrange(arms), rng.randrange(instances), rng.randrange(3))
-        answers = []
-        for one in (server, restored):
-            try:
-                answers.append(str(one.receive(player, vote)))
-            except ValueError as error:
-                answers.append(str(error))
-        assert answers[0] == answers[1]
-        assert restored.finished == server.finished
-        assert restored.finished_players() == server.finished_players()
-        assert [restored.votes(arm) for arm in range(arms)] == [server.votes(arm) for arm in range(arms)]
-    assert restored.snapshot() == server.snapshot()
 
 
 @pytest.mark.parametrize("state", [*PLAYERS, *SERVERS])

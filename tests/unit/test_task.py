@@ -29,88 +29,64 @@ def refusal(**changes: Any) -> str:
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     # K ≥ 2
     ({"arms": 1}, ["arms", "at least 2", "got 1"]),
-    ({"arms": 0}, ["arms", "at least 2", "got 0"]),
-    ({"arms": -3}, ["arms", "at least 2", "got -3"]),
     ({"arms": True}, ["arms", "at least 2", "got True"]),
     ({"arms": 2.0}, ["arms", "got 2.0"]),
     ({"arms": "ab"}, ["arms", "got 'ab'"]),
-    ({"arms": None}, ["arms", "got None"]),
-    ({"arms": []}, ["arms", "at least 2", "got 0"]),
     ({"arms": ["only"]}, ["arms", "at least 2", "got 1"]),
     ({"arms": ["a", "b", "a"]}, ["arms", "different", "got 'a' twice"]),
     ({"arms": ["a", "b\n"]}, ["arm's name", "1 to 64 printable", "got 'b\\n'"]),
-    ({"arms": ["a", ""]}, ["arm's name", "1 to 64 printable", "got ''"]),
     ({"arms": ["a", "b" * 65]}, ["arm's name", "1 to 64 printable", "b" * 65]),
     ({"arms": ["a", 1]}, ["arm's name", "1 to 64 printable", "got 1"]),
     # 0 < ε < 1
     ({"epsilon": 0}, ["epsilon", "above 0", "below 1", "got 0"]),
-    ({"epsilon": 0.0}, ["epsilon", "above 0", "below 1", "got 0.0"]),
     ({"epsilon": 1}, ["epsilon", "above 0", "below 1", "got 1"]),
-    ({"epsilon": -1}, ["epsilon", "above 0", "below 1", "got -1"]),
     ({"epsilon": math.nan}, ["epsilon", "above 0", "below 1", "got nan"]),
-    ({"epsilon": math.inf}, ["epsilon", "above 0", "below 1", "got inf"]),
     ({"epsilon": "0.5"}, ["epsilon", "above 0", "below 1", "got '0.5'"]),
-    ({"epsilon": None}, ["epsilon", "above 0", "below 1", "got None"]),
     ({"epsilon": True}, ["epsilon", "above 0", "below 1", "got True"]),
     ({"epsilon": 10**400}, ["epsilon", "above 0", "below 1", "got 1000"]),
     # 0 < δ < 1
     ({"delta": 0}, ["delta", "above 0", "below 1", "got 0"]),
     ({"delta": 1}, ["delta", "above 0", "below 1", "got 1"]),
-    ({"delta": 1.5}, ["delta", "above 0", "below 1", "got 1.5"]),
-    ({"delta": -0.05}, ["delta", "above 0", "below 1", "got -0.05"]),
     ({"delta": math.nan}, ["delta", "above 0", "below 1", "got nan"]),
-    ({"delta": "0.05"}, ["delta", "above 0", "below 1", "got '0.05'"]),
     # N ≥ 1
     ({"players": 0}, ["players", "at least 1", "got 0"]),
-    ({"players": -2}, ["players", "at least 1", "got -2"]),
     ({"players": True}, ["players", "at least 1", "got True"]),
     ({"players": 2.5}, ["players", "got 2.5"]),
-    ({"players": None}, ["players", "got None"]),
     ({"players": "ab"}, ["players", "got 'ab'"]),
     ({"players": 10**400}, ["players", "got 1000"]),
     ({"players": []}, ["players", "at least 1", "got 0"]),
     ({"players": ["a", "a"]}, ["players", "different", "got 'a' twice"]),
     ({"players": ["a", ""]}, ["player's name", "1 to 64 letters", "got ''"]),
-    ({"players": ["a b"]}, ["player's name", "1 to 64 letters", "got 'a b'"]),
     ({"players": ["a.b"]}, ["player's name", "1 to 64 letters", "got 'a.b'"]),
-    ({"players": ["é"]}, ["player's name", "1 to 64 letters", "got 'é'"]),
-    ({"players": ["a\n"]}, ["player's name", "1 to 64 letters", "got 'a\\n'"]),
     ({"players": ["a" * 65]}, ["player's name", "1 to 64 letters", "a" * 65]),
     ({"players": [1, 2]}, ["player's name", "1 to 64 letters", "got 1"]),
     # 0 < N_γ ≤ N
     ({"active_players": 0}, ["active_players", "above 0", "at most players = 4", "got 0"]),
     ({"active_players": 4.001}, ["active_players", "above 0", "at most players = 4", "got 4.001"]),
-    ({"active_players": 5}, ["active_players", "above 0", "at most players = 4", "got 5"]),
-    ({"active_players": -1}, ["active_players", "above 0", "at most players = 4", "got -1"]),
     ({"active_players": True}, ["active_players", "above 0", "at most players = 4", "got True"]),
     ({"active_players": math.nan}, ["active_players", "above 0", "at most players = 4", "got nan"]),
     ({"active_players": "2"}, ["active_players", "above 0", "at most players = 4", "got '2'"]),
     ({"active_players": 2, "protocol": "edme"}, ["active_players", "'dme'", "got 2", "instances"]),
     # M ≥ 1
     ({"protocol": "edme", "instances": 0}, ["instances", "at least 1", "got 0"]),
-    ({"protocol": "edme", "instances": -1}, ["instances", "at least 1", "got -1"]),
     ({"protocol": "edme", "instances": True}, ["instances", "at least 1", "got True"]),
     ({"protocol": "edme", "instances": 2.5}, ["instances", "got 2.5"]),
     ({"protocol": "edme", "instances": "12"}, ["instances", "got '12'"]),
     ({"protocol": "edme", "instances": []}, ["instances", "increasing", "got []"]),
     ({"protocol": "edme", "instances": [2, 1]}, ["instances", "increasing", "got [2, 1]"]),
-    ({"protocol": "edme", "instances": [1, 1]}, ["instances", "increasing", "got [1, 1]"]),
     ({"protocol": "edme", "instances": [0, 1]}, ["instances", "above 0", "at most players = 4", "got 0"]),
     ({"protocol": "edme", "instances": [1, 5]}, ["instances", "above 0", "at most players = 4", "got 5"]),
     ({"protocol": "edme", "instances": [1, "2"]}, ["instances", "got '2'"]),
     ({"instances": 2}, ["instances", "'edme'", "got 2", "active_players"]),
-    ({"instances": [1.0]}, ["instances", "'edme'", "got [1.0]", "active_players"]),
     # closed choices
     ({"protocol": "DME"}, ["protocol", "'dme'", "'edme'", "got 'DME'"]),
-    ({"protocol": None}, ["protocol", "'dme'", "'edme'", "got None"]),
     ({"quorum": "majority"}, ["quorum", "'paper'", "'certified'", "got 'majority'"]),
     ({"code": "morse"}, ["code", "'binary'", "'truncated'", "'huffman'", "got 'morse'"]),
+    ({"code": ""}, ["code must be one of", "got ''"]),
     # the weights of a Huffman code
     ({"code": "huffman"}, ["huffman", "3 arms", "got 0"]),
     ({"code": "huffman", "code_weights": [1, 2]}, ["huffman", "3 arms", "got 2"]),
-    ({"code": "huffman", "code_weights": [1, 2, 3, 4]}, ["huffman", "3 arms", "got 4"]),
     ({"code": "huffman", "code_weights": [1, 0, 3]}, ["code_weights", "above 0", "got 0"]),
-    ({"code": "huffman", "code_weights": [1, -2, 3]}, ["code_weights", "above 0", "got -2"]),
     ({"code": "huffman", "code_weights": [1, math.inf, 3]}, ["code_weights", "got inf"]),
     ({"code": "huffman", "code_weights": [1, "2", 3]}, ["code_weights", "got '2'"]),
     ({"code": "huffman", "code_weights": "123"}, ["code_weights", "got '123'"]),
@@ -147,17 +123,12 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"code": "implied", "protocol": "edme"}, ["'implied'", "'tally'", "'edme'"]),
     # the rest
     ({"reward_window": 0}, ["reward_window", "above 0", "got 0"]),
-    ({"reward_window": -60.0}, ["reward_window", "above 0", "got -60.0"]),
     ({"reward_window": math.inf}, ["reward_window", "got inf"]),
     ({"reward_window": "60"}, ["reward_window", "got '60'"]),
     ({"fallback": "3"}, ["fallback", "one of the arms '0', '1', '2'", "got '3'"]),
     ({"fallback": 1}, ["fallback", "got 1"]),
-    ({"fallback": []}, ["fallback", "got []"]),
     ({"rules": RULES + 1}, ["rules", f"must be {RULES}", f"got {RULES + 1}", "use that version"]),
     ({"rules": str(RULES)}, ["rules", f"must be {RULES}", f"got '{RULES}'"]),
-    ({"name": ""}, ["name", "1 to 64 letters", "got ''"]),
-    ({"name": "a b"}, ["name", "1 to 64 letters", "got 'a b'"]),
-    ({"name": "a/b"}, ["name", "1 to 64 letters", "got 'a/b'"]),
     ({"name": "a\n"}, ["name", "1 to 64 letters", "got 'a\\n'"]),
     ({"name": "a" * 65}, ["name", "1 to 64 letters", "a" * 65]),
     ({"name": 7}, ["name", "1 to 64 letters", "got 7"]),
@@ -172,10 +143,6 @@ def test_what_cannot_be_is_refused_with_the_value_and_what_is_allowed(
     assert "\n" not in message
     for part in parts:
         assert part in message
-
-
-def test_arms_that_are_no_names_at_all_are_refused() -> None:
-    assert "arm" in refusal(arms=[["a"], ["b"]])
 
 
 @pytest.mark.parametrize("epsilon", [1e-160, 1e-320, 5e-324])
@@ -213,11 +180,6 @@ def test_arms_and_players_may_be_named() -> None:
     assert named.active_players == 3.0
 
 
-def test_all_players_are_active_unless_told_otherwise() -> None:
-    assert task(players=64).active_players == 64.0
-    assert task(players=64, active_players=13).active_players == 13.0
-
-
 @pytest.mark.parametrize("active", [0.001, 0.5, 2.5, 3.999, 4])
 def test_active_players_may_be_a_fraction(active: float) -> None:
     assert task(active_players=active).instances == (float(active),)
@@ -230,19 +192,10 @@ def test_the_instances_of_edme_are_spread_evenly_and_their_number_is_eight_by_de
     assert task(protocol="edme", players=6, instances=1).instances == (6.0,)
 
 
-def test_there_may_be_more_instances_than_players() -> None:
-    assert task(protocol="edme", players=1, instances=4).instances == (0.25, 0.5, 0.75, 1.0)
-
-
 def test_the_instances_of_edme_may_be_any_increasing_list() -> None:
     listed = task(protocol="edme", players=64, instances=[1, 2.5, 64])
     assert listed.instances == (1.0, 2.5, 64.0)
     assert listed.active_players == 64.0
-
-
-def test_numbers_may_come_close_to_their_limits() -> None:
-    close = task(epsilon=0.999999, delta=0.999999, reward_window=1e-9)
-    assert (close.epsilon, close.delta, close.reward_window) == (0.999999, 0.999999, 1e-9)
 
 
 def test_tally_looks_for_the_very_best_arm_where_epsilon_is_0() -> None:
@@ -381,11 +334,7 @@ def test_what_is_no_task_in_json_is_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("arms", ["0"]),
         ("arms", [0, 1]),
-        ("epsilon", 1.0),
-        ("epsilon", None),
-        ("players", 0),
         ("players", "4"),
         ("player_names", ["a", "b"]),  # players says 4
         ("player_names", 5),
@@ -396,14 +345,8 @@ def test_what_is_no_task_in_json_is_refused(data: Any) -> None:
         ("instances", None),  # no default where all is said
         ("instances", [1.0, 2.0]),  # two instances are for edme
         ("instances", 4.0),
-        ("instances", [5.0]),
-        ("protocol", "edme "),
         ("protocol", ["dme"]),
-        ("code_weights", [1.0]),
         ("code_weights", None),
-        ("reward_window", 0),
-        ("rules", RULES + 1),
-        ("name", None),
     ],
 )
 def test_json_with_a_wrong_value_is_refused(field: str, value: object) -> None:
@@ -423,9 +366,3 @@ def test_equal_descriptions_are_equal_tasks() -> None:
     assert task() == task(arms=["0", "1", "2"], active_players=4)
     assert hash(task()) == hash(task(active_players=4.0))
     assert task() != task(epsilon=0.4)
-
-
-@pytest.mark.parametrize("code", ["", 0])
-def test_a_code_that_is_none_is_refused(code: Any) -> None:
-    with pytest.raises(InvalidTask, match="code must be one of"):
-        task(code=code)
