@@ -18,7 +18,6 @@ from outvote.network.access import Access
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.link import Link
 from outvote.network.records import Coder, UpSubject, parse
-from outvote.network.server import SyncServer
 
 DEADLINE = 30.0
 
@@ -92,12 +91,8 @@ def sent(log: Sequence[Record]) -> list[tuple[Sent, bytes]]:
     return found
 
 
-def faults(log: Sequence[Record], stores: Sequence[Kept], *, gapless: bool = False) -> list[str]:
-    """All in which the log and the stores differ; nothing, if every message is in both once and with one content.
-
-    `gapless` is for votes: they are numbered 0, 1, 2, … A tally has the place in its player's cycle at which it began,
-    and places are passed over, so of tallies only the sets can be compared.
-    """
+def faults(log: Sequence[Record], stores: Sequence[Kept]) -> list[str]:
+    """All in which the log and the stores differ; nothing, if every message is in both once and with one content."""
     found: list[str] = []
     lives = {(each.edge, each.incarnation): each for each in stores}
     if len(lives) < len(stores):
@@ -118,8 +113,6 @@ def faults(log: Sequence[Record], stores: Sequence[Kept], *, gapless: bool = Fal
             where = Sent(life.edge, life.incarnation, task_id, sequence)
             if where not in often:
                 found.append(f"{where} is in its store, and not in the log")
-            if gapless and sequence and (task_id, sequence - 1) not in life.messages:
-                found.append(f"{where} is in its store, and the one before is not")
     return found
 
 
@@ -139,15 +132,3 @@ def replayed(log: Sequence[Record], task_id: str) -> FoldedTask:
     assert folded.refused == fold.unknown == 0
     assert core.snapshot()["duplicates"] == 0
     return folded
-
-
-def read_by_a_new_server(url: str, task_id: str) -> FoldedTask:
-    """The task as a server has it that reads the log from its beginning."""
-
-    async def read() -> FoldedTask:
-        server = SyncServer(await Link.connect(url, name="fresh", patience=DEADLINE))
-        await server.start()
-        await server.stop()
-        return server.fold.tasks[task_id]
-
-    return asyncio.run(asyncio.wait_for(read(), DEADLINE))
