@@ -37,7 +37,6 @@ PLACES: Final = {
     "docs/test_tutorial.py": "network",
     "faults": "faults",
     "fuzz/test_http.py": "network",
-    "fuzz/test_wire.py": "network",
     "network/test_demo.py": "network",
     "openfeature": "openfeature",
     "paper": "statistical",

@@ -56,15 +56,17 @@ def violation(secured: Secured, attack: Callable[[Intruder], Any]) -> str:
     return said
 
 
+def forbidden(attack: Attack, what: str) -> None:
+    """The row of what `violation` has shown."""
+    attack.refused(
+        what, by=EDGE, happened="the engine refuses it: permissions violation", logged="one line in the engine's log"
+    )
+
+
 def test_publish_as_another_edge(secured: Secured, attack: Attack) -> None:
     where = str(UpSubject("honest", secured.task_id(), "life", 0))
     violation(secured, lambda mallory: mallory.client.publish(where, tally()))
-    attack.refused(
-        "publish a tally as another site",
-        by=EDGE,
-        happened="the engine refuses it: permissions violation",
-        logged="one line in the engine's log",
-    )
+    forbidden(attack, "publish a tally as another site")
 
 
 @pytest.mark.parametrize(
@@ -73,22 +75,12 @@ def test_publish_as_another_edge(secured: Secured, attack: Attack) -> None:
 )
 def test_read_what_is_not_for_it(secured: Secured, attack: Attack, kind: str, subject: str) -> None:
     violation(secured, lambda mallory: mallory.client.subscribe(subject))
-    attack.refused(
-        f"read another site's {kind}: subscribe to `{subject}`",
-        by=EDGE,
-        happened="the engine refuses it: permissions violation",
-        logged="one line in the engine's log",
-    )
+    forbidden(attack, f"read another site's {kind}: subscribe to `{subject}`")
 
 
 def test_answer_in_the_place_of_a_server(secured: Secured, attack: Attack) -> None:
     violation(secured, lambda mallory: mallory.client.subscribe(f"{SYNC}.*", queue="servers"))
-    attack.refused(
-        "answer other sites in the place of a server",
-        by=EDGE,
-        happened="the engine refuses it: permissions violation",
-        logged="one line in the engine's log",
-    )
+    forbidden(attack, "answer other sites in the place of a server")
 
 
 API = {
@@ -107,12 +99,7 @@ def test_use_the_engine_s_api(secured: Secured, attack: Attack, what: str) -> No
     subject, body = API[what]
     payload = json.dumps(body).encode()
     violation(secured, lambda mallory: mallory.silence(f"$JS.API.{subject}", payload))
-    attack.refused(
-        f"{what} by the engine's API",
-        by=EDGE,
-        happened="the engine refuses it: permissions violation",
-        logged="one line in the engine's log",
-    )
+    forbidden(attack, f"{what} by the engine's API")
 
 
 def test_a_server_cannot_take_records_away(secured: Secured, attack: Attack) -> None:

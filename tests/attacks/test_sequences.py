@@ -18,7 +18,7 @@ import pytest
 
 from attacks.conftest import Attack
 from attacks.secured import Intruder, Secured
-from attacks.test_at_the_engine import EDGE, violation
+from attacks.test_at_the_engine import EDGE, forbidden, violation
 from network.processes import DEADLINE, until
 from outvote.network.follower import NOT_THERE
 from outvote.network.link import STREAM
@@ -261,9 +261,4 @@ def test_have_a_message_traced(secured: Secured, attack: Attack, where: str) -> 
     subject = str(UpSubject("mallory", task_id, "trace", 0))
     headers = {"Nats-Trace-Dest": trace}
     violation(secured, lambda mallory: mallory.client.publish(subject, b"\xff", headers=headers))
-    attack.refused(
-        f"have the way of a message told to {where} (`Nats-Trace-Dest`)",
-        by=EDGE,
-        happened="the engine refuses it: permissions violation",
-        logged="one line in the engine's log",
-    )
+    forbidden(attack, f"have the way of a message told to {where} (`Nats-Trace-Dest`)")

@@ -17,8 +17,7 @@ from faults.kits import Kits
 from network.audit import log_at
 from network.processes import OUTVOTE, comes, until
 from outvote.network.connection import LinkError
-from outvote.network.follower import CERTAIN, Follower, LogReplaced
-from outvote.network.link import STREAM, Link, stream_config
+from outvote.network.link import STREAM, Link
 
 PATIENCE = 40.0
 
@@ -95,39 +94,6 @@ def test_a_server_waits_for_a_cluster_that_has_no_majority_now(cluster: Cluster)
             await asyncio.wait_for(storing, PATIENCE)
 
     asyncio.run(run())
-
-
-def test_a_cluster_is_not_believed_at_once_that_its_log_is_shorter_than_what_was_read(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A node that copies the log anew may tell of an empty one. Only if it stays so it was replaced."""
-
-    async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> None:
-        """Nothing is read."""
-
-    async def run() -> None:
-        async with await connected(cluster) as link:
-            await link.ensure_stream()
-            follower = Follower(link._stream, STREAM, ignore)
-            follower.read = 3
-            now = asyncio.get_running_loop().time
-            await follower._look()
-            later = now() + CERTAIN
-            monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: later)
-            with pytest.raises(LogReplaced, match="3 records were read of the log OUTVOTE, which now ends at 0"):
-                await follower._look()
-
-    asyncio.run(run())
-
-
-def test_one_node_alone_keeps_the_log_once(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with await connected(alone) as link:
-            await link.ensure_stream()
-            assert (await link._stream.stream_info(STREAM)).config.num_replicas == stream_config().num_replicas == 1
-
-    with Cluster(tmp_path / "engine", 1) as alone:
-        asyncio.run(run())
 
 
 def test_a_node_that_lost_its_disk_and_has_an_old_kit_hears_from_the_others_who_was_revoked(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from outvote.core.errors import InvalidTask
-from outvote.fleet.addresses import Address, check_host, read_address
+from outvote.fleet.addresses import Address, read_address
 from outvote.fleet.brought import Brought, handshake, read_authorities, read_brought
 from outvote.fleet.certificates import Signed, expires, new_authority, new_certificate
 
@@ -191,10 +191,6 @@ def test_addresses_are_read_as_people_write_them(text: str, address: Address, sh
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidTask, match=r"is no (address|host)"):
         read_address(text, default_port=4322)
-
-
-def test_a_host_may_be_an_address_of_ipv6() -> None:
-    assert check_host("FD00::5") == "fd00::5"
 
 
 def test_engines_listen_no_wider_than_their_address(tmp_path: Path) -> None:

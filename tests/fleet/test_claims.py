@@ -107,12 +107,6 @@ def test_a_name_is_good_for_a_subject_and_a_folder_or_refused(name: str) -> None
         assert all(mine == theirs for mine, theirs in pairs if theirs != "another")
 
 
-@given(st.from_regex(NAME, fullmatch=True), st.sampled_from("*> ./\\\n\r\t\0é:"), st.integers(0, 64))
-def test_one_sign_with_a_meaning_makes_a_name_bad(name: str, sign: str, where: int) -> None:
-    with pytest.raises(InvalidTask, match="an edge's name must be"):
-        check_edge_name(name[:where] + sign + name[where:])
-
-
 @pytest.mark.parametrize("name", ["server", "SERVER", "system", "operator", "engine", "engine-1", "Engine-12"])
 def test_names_of_the_fleet_itself_are_no_names_for_edges(name: str) -> None:
     with pytest.raises(InvalidTask, match="names of the fleet itself"):

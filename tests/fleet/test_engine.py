@@ -6,7 +6,6 @@ import asyncio
 import shutil
 import socket
 import ssl
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,27 +112,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield running
 
 
-def test_an_acknowledgement_is_not_stored_where_an_edge_wants_it(place: Place) -> None:
-    """The subject that an edge wants to be answered on may be that of a record: of one that stops a task, say."""
-    members.add_edges(place.fleet, ["paris"])
-
-    async def run() -> None:
-        async with await place.link("server") as server, place.client("paris") as paris:
-            await server.ensure_stream()
-            await server.answer(lambda edge, question: {"to": edge})
-            wanted = [f"{DOWN}.shop.stop", f"{UP}.lima.shop.life.0", f"$JS.API.STREAM.PURGE.{STREAM}"]
-            for number, subject in enumerate(wanted):
-                await paris.client.publish(f"{UP}.paris.shop.life.{number}", b"x", reply=subject)
-                await paris.client.publish("outvote.sync.paris", b"{}", reply=subject)
-            await paris.client.request("outvote.sync.paris", b"{}", timeout=10)
-            await server.store(f"{DOWN}.shop.task", b"{}")  # what was sent before this is stored before it
-            assert await server.stored(wanted[0]) is None
-            assert await server.stored(wanted[1]) is None
-            assert await server.last_sequence() == len(wanted) + 1
-
-    asyncio.run(run())
-
-
 def test_a_revoked_edge_is_cut_off_at_once_and_stays_out_after_restarts(place: Place, tmp_path: Path) -> None:
     members.add_edges(place.fleet, ["paris", "lima"])
     old_kit = shutil.copytree(place.fleet.folder / "server" / "engine", tmp_path / "old")
@@ -225,29 +203,6 @@ def test_an_edge_that_is_revoked_after_a_renewal_loses_both_credentials(place: P
     asyncio.run(run())
 
 
-def test_an_expired_credential_ends_a_live_connection_and_opens_none(place: Place) -> None:
-    (added,) = members.add_edges(place.fleet, ["paris"], days=2 / 86400)
-
-    async def run() -> None:
-        async with place.client("paris") as paris:
-            await paris.ends()
-        await comes(lambda: time.time() > added.expires + 1, "the second is over: engines count no parts of it")
-        assert not await place.lets_in("paris")
-
-    asyncio.run(run())
-
-
-def test_the_credential_of_another_fleet_is_refused(place: Place, tmp_path: Path) -> None:
-    other = new_fleet(tmp_path, "other")
-    members.add_edges(other, ["paris"])
-    foreign = Access(other.folder / "edges/paris/edge.creds", place.fleet.folder / "ca.pem")
-
-    async def run() -> None:
-        assert not await place.lets_in("paris", foreign)
-
-    asyncio.run(run())
-
-
 def served_certificate(place: Place) -> bytes:
     address = place.fleet.look().engine_addresses[0]
     context = ssl.create_default_context(cafile=str(place.fleet.folder / "ca.pem"))
@@ -272,13 +227,6 @@ def test_a_renewed_certificate_is_shown_after_a_reload_and_connections_stay(plac
             assert paris.client.is_connected
 
     asyncio.run(run())
-
-
-def test_plaintext_is_not_understood(place: Place) -> None:
-    address = place.fleet.look().engine_addresses[0]
-    with socket.create_connection((address.host, address.port), timeout=10) as plain:
-        plain.sendall(b'CONNECT {"verbose":false}\r\nPING\r\n')
-        assert not plain.recv(1000).startswith((b"INFO", b"PONG"))
 
 
 def test_old_versions_of_tls_are_refused(place: Place) -> None:

@@ -7,8 +7,6 @@ import itertools
 import os
 import re
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from fleet.conftest import new_fleet
-from network.processes import until
 from outvote.core.errors import InvalidTask
 from outvote.fleet import folder, kit_files, members
 from outvote.fleet.addresses import Address
@@ -212,28 +209,6 @@ def test_a_disk_that_is_full_is_told_and_the_next_command_completes_what_was_beg
         with pytest.raises(FleetError, match="cannot be changed: No space left on device"):
             members.add_edges(fleet, ["paris"])
     assert not check_is_whole(fleet).edges
-
-
-def test_a_command_that_is_killed_leaves_the_fleet_as_it_was_or_was_to_become(fleet: Fleet) -> None:
-    """Commands that add edges, really killed: every edge that is listed has a whole kit, and no other has one."""
-    program = (
-        "import sys, pathlib\nfrom outvote.fleet import members\nfrom outvote.fleet.folder import Fleet\n"
-        "print(flush=True)\n"
-        "for n in range(1000): members.add_edges(Fleet(pathlib.Path(sys.argv[1])), [f'{sys.argv[2]}-{n}'])\n"
-    )
-    for turn in range(2):
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, str(fleet.folder), f"t{turn}"], stdout=subprocess.PIPE
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
-        until(lambda turn=turn: (fleet.folder / f"edges/t{turn}-{turn + 1}").exists(), "some are added")  # type: ignore[misc]
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        state = check_is_whole(fleet)
-        assert len(state.edges) >= turn + 1
-        assert {each.name for each in (fleet.folder / "edges").iterdir()} == set(state.edges)
 
 
 def test_two_commands_at_once_take_turns(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,23 +133,6 @@ def test_an_edge_survives_whatever_a_server_answers(task: Task, data: st.DataObj
         goes_on(edge)
 
 
-def test_one_task_that_cannot_be_read_keeps_no_other_from_being_joined() -> None:
-    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop")
-    record = {**task.to_json(), "name": "other"}
-    known = {"stopped": False, "highest": -1, "count": 0}
-    answer = {
-        "read": 9,
-        "tasks": {"later-1": known | {"record": record | {"rules": 3}}, "other-1": known | {"record": record}},
-        "deleted": [],
-        "more": False,
-    }
-    with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
-        edge.link = cast(Link, Answering(answer))
-        assert asyncio.run(edge.catch_up())
-        assert sorted(edge.tasks) == ["other", "shop"]
-        assert list(edge.unreadable) == ["later-1"]
-
-
 @examples(20)
 @given(task=tasks(), data=st.data())
 def test_a_store_that_holds_something_else_is_refused_with_an_error_of_ours(task: Task, data: st.DataObject) -> None:

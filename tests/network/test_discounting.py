@@ -158,9 +158,6 @@ def test_only_edges_that_there_are_can_be_discounted(engine: Engine) -> None:
             server.heard("rome")
             heard = await client.post("/v1/edges/rome/discount")
             assert (heard.status_code, heard.json()) == (200, {"edge": "rome", "tasks": []})
-            foreign = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-            assert (await client.post("/v1/edges/rome/discount", headers=foreign)).status_code == 403
-            assert (await client.get("/v1/edges/rome/discount")).status_code == 405
 
     asyncio.run(run())
 

@@ -10,12 +10,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -56,15 +52,6 @@ def test_a_store_gives_back_what_was_saved(path: Path) -> None:
         assert store.snapshot("colour-1") == "after two"
         assert store.messages("colour-1") == [(0, b"zero"), (1, b"one")]
         assert store.count("colour-1") == 2
-
-
-def test_a_new_store_is_empty(path: Path) -> None:
-    with EdgeStore(path) as store:
-        assert store.tasks() == {}
-        assert store.snapshot("colour-1") is None
-        assert store.messages("colour-1") == []
-        assert store.count("colour-1") == 0
-        assert not store.renewed
 
 
 def test_messages_come_in_order_of_sequence_from_any_place(path: Path) -> None:
@@ -118,15 +105,6 @@ def test_a_message_may_come_again_but_never_with_other_content(path: Path) -> No
         assert store.messages("t") == [(0, b"\x0a")]
 
 
-def test_a_value_of_no_use_leaves_the_store_as_it_was_and_usable(path: Path) -> None:
-    with EdgeStore(path) as store:
-        store.save("t", "good", [(0, b"zero")])
-        with pytest.raises(sqlite3.ProgrammingError):
-            store.save("t", "bad", [(1, object())])  # type: ignore[list-item]
-        store.save("t", "better", [(1, b"one")])
-        assert (store.snapshot("t"), store.count("t")) == ("better", 2)
-
-
 def test_closing_twice_is_fine_and_a_closed_store_is_not_used(path: Path) -> None:
     store = EdgeStore(path)
     store.close()
@@ -134,24 +112,6 @@ def test_closing_twice_is_fine_and_a_closed_store_is_not_used(path: Path) -> Non
     for use in (store.tasks, lambda: store.save("t", "s")):
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             use()
-
-
-def test_another_thread_is_refused_and_disturbs_nothing(path: Path) -> None:
-    refused: list[Exception] = []
-
-    def trespass() -> None:
-        try:
-            store.save("t", "theirs")
-        except sqlite3.ProgrammingError as error:
-            refused.append(error)
-
-    with EdgeStore(path) as store:
-        thread = threading.Thread(target=trespass)
-        thread.start()
-        thread.join()
-        store.save("t", "ours")
-        assert store.snapshot("t") == "ours"
-    assert "thread" in str(refused)
 
 
 # ---- one process
@@ -301,18 +261,3 @@ def test_messages_wait_for_the_disk_and_snapshots_alone_do_not(path: Path) -> No
         store.drop_task("t")
         assert store._connection.execute("PRAGMA synchronous").fetchone() == (full,)
         assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_what_a_save_costs_is_measured(path: Path, record_property: Callable[[str, object], None]) -> None:
-    """Run with `-rP` to see it; a disk's speed is no matter of right or wrong."""
-    snapshot = "." * 2000
-    with EdgeStore(path) as store:
-        for kind, messages in (("durable", 1), ("lazy", 0)):
-            taken = []
-            for n in range(300):
-                start = time.perf_counter()
-                store.save("t", snapshot, [(n, b"abc")] * messages)
-                taken.append((time.perf_counter() - start) * 1e6)
-            record_property(f"{kind} save, median microseconds", round(median(taken)))
-            print(f"{kind} save: median {median(taken):.0f} µs, mean {sum(taken) / len(taken):.0f} µs")
-        assert store.count("t") == 300

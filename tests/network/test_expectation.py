@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 from typing import Any
 
 import httpx
 import pytest
 
 from network.edge_http import eliminate, host, task
-from network.operating import VOTES, operated, vote
-from network.processes import Running, Start, an_edge, comes, complaints, gone, request, until
-from outvote.core.errors import InvalidTask, MalformedMessage
+from network.operating import VOTES, operated
+from network.processes import comes
 from outvote.core.messages import Elimination
 from outvote.network.edge import Edge
 from outvote.network.engine import Engine
 from outvote.network.expectation import Expectation, read_expectation
 from outvote.network.fold import Fold
-from outvote.network.operated import OperatedServer
 from outvote.network.records import DownSubject, task_record
 
 WHOLE = {"traffic": 50_000.0, "baseline": 0.1, "difference": 0.02}
@@ -62,13 +59,6 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("status", "payload", "error"), REFUSED)
-def test_what_cannot_be_expected_is_refused_with_what_is_wrong(status: int, payload: bytes, error: str) -> None:
-    with pytest.raises(MalformedMessage if status == 400 else InvalidTask) as refused:
-        read_expectation(payload)
-    assert str(refused.value).startswith(error)
-
-
 # ---- the fold
 
 
@@ -77,26 +67,6 @@ def fold() -> Fold:
     made = Fold()
     made.apply("outvote.down.shop-1.task", task_record(task()), 1)
     return made
-
-
-def test_records_that_are_no_expectation_are_counted_and_change_nothing(fold: Fold) -> None:
-    found = fold.tasks["shop-1"]
-    fold.apply("outvote.down.shop-1.expect.0", Expectation(traffic=5).record(), 2)
-    wrong = [
-        ("outvote.down.shop-1.expect.1", b"no"),
-        ("outvote.down.shop-1.expect.2", b'{"traffic": -1}'),
-        ("outvote.down.shop-1.expect", b"{}"),
-        ("outvote.down.shop-1.expect.01", b"{}"),
-        ("outvote.down.shop-1.expect.-1", b"{}"),
-        ("outvote.down.shop-1.expected.3", b"{}"),
-        ("outvote.down.none-1.expect.0", b"{}"),
-    ]
-    for sequence, (subject, payload) in enumerate(wrong, 3):
-        assert fold.apply(subject, payload, sequence) is None
-    assert fold.unknown == len(wrong)
-    assert found.expectation == Expectation(traffic=5)
-    assert (found.eliminations, found.refused, found.stopped) == ([], 0, False)
-    assert found.expectations == 3  # the next is said on a subject that is free
 
 
 def test_expectations_and_eliminations_are_numbered_apart(fold: Fold) -> None:
@@ -138,27 +108,6 @@ def test_an_edge_takes_no_expectation_for_an_elimination(edge: Edge) -> None:
     eliminate(hosted, 1)
     assert hosted.announced == (0,)
     assert not edge.missed.is_set()
-
-
-def test_an_edge_goes_on_with_a_task_of_which_something_is_expected(engine: Engine, edge: Edge) -> None:
-    async def run() -> None:
-        async with operated(engine) as (server, client):
-            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
-            await edge.connect(engine.url)
-            assert await edge.catch_up()
-            hosted = edge.tasks["votes"]
-            for _ in range(2):
-                assert (await client.put(EXPECTATION, json=WHOLE)).status_code == 200
-            await vote(server, task_id, "fra", 3)
-            await vote(server, task_id, "lis", 3)
-            await comes(lambda: hosted.eliminations == 1, "the edge has heard of it")
-            assert hosted.announced == (0, 1, 2)
-            assert edge.decide("votes")[0] in hosted.announced
-            assert await edge.catch_up()
-            assert hosted.eliminations == 1
-            await edge.stop()
-
-    asyncio.run(run())
 
 
 # ---- the API on a real engine
@@ -207,31 +156,6 @@ def test_what_cannot_be_expected_is_a_problem_and_nothing_is_stored(engine: Engi
     asyncio.run(run())
 
 
-def said_by(server: OperatedServer, task_id: str) -> Expectation | None:
-    return server.fold.tasks[task_id].expectation
-
-
-def test_said_at_two_servers_at_once_all_are_stored_and_both_agree(engine: Engine) -> None:
-    async def run() -> None:
-        async with operated(engine) as (one, at_one), operated(engine) as (two, at_two):
-            task_id = (await at_one.post("/v1/tasks", json=VOTES)).json()["id"]
-            await comes(lambda: task_id in two.fold.tasks)
-            answers = await asyncio.gather(
-                *(
-                    client.put(EXPECTATION, json={"traffic": number})
-                    for number, client in enumerate([at_one, at_two] * 4, 1)
-                )
-            )
-            assert [each.status_code for each in answers] == [200] * 8
-            await comes(lambda: one.fold.read == two.fold.read == 9)
-            stored = [await one.link.stored(str(DownSubject(task_id, "expect", number))) for number in range(8)]
-            assert {read_expectation(each or b"").traffic for each in stored} == set(range(1, 9))
-            assert said_by(one, task_id) == said_by(two, task_id) == read_expectation(stored[-1] or b"")
-            assert one.fold.unknown == two.fold.unknown == 0
-
-    asyncio.run(run())
-
-
 def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_more(engine: Engine) -> None:
     """Neither what is no expectation, nor a number that leaves a gap."""
 
@@ -251,20 +175,3 @@ def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_mor
 
 
 # ---- real processes
-
-
-def test_an_expectation_survives_the_server_and_edges_go_on(server: Running, start: Start) -> None:
-    tasks = server.url("server") + "/v1/tasks"
-    request(tasks, VOTES)
-    edge = an_edge(start, server, "ams")
-    until(lambda: bool(request(edge.url("edge") + "/v1/tasks")["tasks"]), "it hosts the task")
-    assert request(tasks + "/votes/expectation", WHOLE, method="PUT") == WHOLE
-    second = start("server", "--nats", server.url("nats"), "--port", "0")
-    assert request(second.url("server") + "/v1/tasks/votes")["expectation"] == WHOLE
-    assert "arm" in request(edge.url("edge") + "/v1/tasks/votes/decide", method="POST")
-    code, _, err = edge.end(signal.SIGTERM)
-    assert (code, complaints(err)) == (0, [])
-    server.end(signal.SIGKILL)
-    until(lambda: gone(server.pid("engine")), "its engine has gone with it")
-    again = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
-    assert request(again.url("server") + "/v1/tasks/votes")["expectation"] == WHOLE

@@ -9,7 +9,7 @@ import asyncio
 import random
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,12 +34,6 @@ MEANS = (0.9, 0.5, 0.2)
 DEADLINE = 20.0
 Fleet: TypeAlias = tuple[SyncServer, dict[str, Edge], str]
 """A server, edges by name, and the id of their task."""
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with Engine(tmp_path / "engine", port=0) as running:
-        yield running
 
 
 def task(protocol: str, **options: Any) -> Task:
@@ -255,28 +249,6 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
     asyncio.run(run())
 
 
-def test_two_servers_side_by_side_agree(engine: Engine, tmp_path: Path) -> None:
-    described = task("tally")
-
-    async def run() -> None:
-        async with fleet(engine, tmp_path, described) as (server, edges, task_id):
-            second = await new_server(engine.url)
-            rng = random.Random(5)
-            while server.fold.tasks[task_id].running:
-                for _ in range(25):
-                    name = rng.choice(EDGES)
-                    arm, ticket = edges[name].decide("shop")
-                    edges[name].reward("shop", arm, float(rng.random() < MEANS[arm]), ticket)
-                await settle(server, edges, task_id)
-            await until(lambda: second.fold.read == server.fold.read)
-            mine, other = server.fold.tasks[task_id], second.fold.tasks[task_id]
-            assert mine.eliminations == other.eliminations
-            assert mine.server.snapshot() == other.server.snapshot()
-            await second.stop()
-
-    asyncio.run(run())
-
-
 def test_tasks_appear_stop_and_disappear_while_edges_run(engine: Engine, tmp_path: Path) -> None:
     async def run() -> None:
         async with fleet(engine, tmp_path, task("tally")) as (server, edges, task_id):
@@ -358,19 +330,6 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
         assert not store.messages("shop-1")
         again = Edge("ams", store, clock=lambda: now[0])
         assert again.decide("shop") == (2, NO_TICKET)
-
-
-def test_an_edge_does_not_host_a_task_of_others(engine: Engine, tmp_path: Path) -> None:
-    async def run() -> None:
-        async with fleet(engine, tmp_path, task("tally")) as (server, edges, _task_id):
-            await server.create(task("tally", name="elsewhere", players=["rom"]))
-            edge = edges["ams"]
-            assert await edge.catch_up()
-            assert not edge.missed.is_set()
-            assert list(edge.tasks) == ["shop"]
-            assert edge._not_ours
-
-    asyncio.run(run())
 
 
 def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(engine: Engine, tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from outvote.core import protocols
-from outvote.core.errors import InvalidTask, MalformedMessage
+from outvote.core.errors import InvalidTask
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
-from outvote.network.fold import Fold, FoldedTask
-from outvote.network.records import Coder, DownSubject, UpSubject, check_name, parse, read_task, task_record
+from outvote.network.fold import Fold
+from outvote.network.records import Coder, DownSubject, UpSubject, check_name, parse, task_record
 
 EDGES = ("ams", "fra", "lis", "oslo")
 MEANS = (0.8, 0.5, 0.3, 0.1)
@@ -89,20 +89,6 @@ def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> Non
         assert found.ledger.total_bits == folds[0].tasks["shop-1"].ledger.total_bits
         assert not list(fold.proposals())
         assert fold.unknown == found.refused == 0
-
-
-@pytest.mark.parametrize("protocol", ["dme", "edme", "tally"])
-def test_the_log_gives_what_core_objects_give_without_one(protocol: str) -> None:
-    described = task(protocol, **({"instances": 2} if protocol == "edme" else {}))
-    log, folds = run_fleet(described, seed=4)
-    server, coder = protocols.server(described), Coder(described)
-    announced: list[Elimination] = []
-    for subject, payload in log.records:
-        where = parse(subject)
-        if isinstance(where, UpSubject):
-            announced += server.receive(where.edge, coder.read_up(where, payload), incarnation="life")
-    assert announced == folds[0].tasks["shop-1"].eliminations
-    assert server.winner == 0
 
 
 def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
@@ -230,32 +216,7 @@ def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
     assert list(fold.tasks) == ["shop-3"]
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        UpSubject("ams", "shop-1", "a1", 0),
-        UpSubject("e-7", "x", "b", 12),
-        DownSubject("t", "task"),
-        DownSubject("t", "elim", 3),
-    ],
-)
-def test_subjects_survive_being_written(subject: UpSubject | DownSubject) -> None:
-    assert parse(str(subject)) == subject
-    assert parse(str(subject).replace("outvote.down", "outvote.live")) == subject
-
-
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "x" * 65, "ä", ">", "*", 7, None])
 def test_a_name_that_cannot_stand_in_a_subject_is_refused(name: object) -> None:
     with pytest.raises(InvalidTask, match="1 to 64 letters"):
         check_name("an edge's name", name)
-
-
-@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"\xff", b'{"name": "x"}'])
-def test_a_record_that_is_no_task_is_refused(payload: bytes) -> None:
-    with pytest.raises((MalformedMessage, InvalidTask)):
-        read_task(payload)
-
-
-def test_a_folded_task_starts_with_all_its_arms() -> None:
-    found = FoldedTask("shop-1", task("edme"))
-    assert (found.announced, found.winner, found.running) == ((0, 1, 2, 3), None, True)

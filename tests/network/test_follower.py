@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nats.js.errors import APIError
 
-from outvote.network.follower import ALREADY_THERE, IN_PROCESS, NOT_THERE, Follower, LogReplaced
+from outvote.network.follower import ALREADY_THERE, CERTAIN, IN_PROCESS, NOT_THERE, Follower, LogReplaced
 
 
 async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> None:
@@ -19,19 +19,20 @@ async def ignore(subject: str, payload: bytes, sequence: int, stored: float) -> 
 class Engine:
     """Says how far its log reaches; meanwhile more is read of it."""
 
-    def __init__(self, end: int, read_meanwhile: int) -> None:
+    def __init__(self, end: int, read_meanwhile: int, cluster: str = "") -> None:
         self.follower: Follower | None = None
         self._end = end
         self._read = read_meanwhile
+        self._cluster = SimpleNamespace(name=cluster)
 
     async def stream_info(self, name: str) -> Any:
         assert self.follower is not None
         self.follower.read += self._read
-        return SimpleNamespace(state=SimpleNamespace(last_seq=self._end), cluster=None)
+        return SimpleNamespace(state=SimpleNamespace(last_seq=self._end), cluster=self._cluster)
 
 
-def look(*, read: int, end: int, meanwhile: int) -> Follower:
-    engine = Engine(end, meanwhile)
+def look(*, read: int, end: int, meanwhile: int, cluster: str = "") -> Follower:
+    engine = Engine(end, meanwhile, cluster)
     follower = Follower(engine, "OUTVOTE", ignore)  # type: ignore[arg-type]  # all that is asked of it here
     engine.follower = follower
     follower.read = read
@@ -48,6 +49,15 @@ def test_records_that_come_while_the_end_is_asked_for_do_not_make_another_log() 
 def test_a_log_that_ends_before_what_was_read_is_another_one() -> None:
     with pytest.raises(LogReplaced, match="180 records were read of the log OUTVOTE, which now ends at 100"):
         look(read=180, end=100, meanwhile=0)
+
+
+def test_a_cluster_is_believed_only_after_a_while_that_its_log_is_shorter_than_what_was_read() -> None:
+    """A node that copies the log anew may tell of an empty one. Only if it stays so it was replaced."""
+    follower = look(read=3, end=0, meanwhile=0, cluster="outvote")
+    assert follower._short_since is not None
+    follower._short_since -= CERTAIN
+    with pytest.raises(LogReplaced, match="3 records were read of the log OUTVOTE, which now ends at 0"):
+        asyncio.run(follower._look())
 
 
 class Refusing:

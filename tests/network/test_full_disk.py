@@ -74,23 +74,6 @@ def test_an_edge_whose_disk_is_full_ends_with_an_error_and_goes_on_when_there_is
     assert replayed(log, task_id).running
 
 
-def test_an_edge_that_cannot_take_up_a_task_because_its_disk_is_full_ends_with_an_error(
-    disk: Disk, server: Running, start: Start
-) -> None:
-    edge = an_edge(start, server, "ams", "--store", str(disk.folder / "ams.db"))
-    until(lambda: bool(request(f"{edge.url('edge')}/healthz")["connected"]))
-    disk.fill()
-    arms = ",".join(f"{arm}-{'x' * 40}" for arm in range(500))  # a record that fits in no page that is there
-    assert main(["task", "--server", server.url("server"), *CREATE[:3], "--arms", arms, "--players", "ams"]) == 0
-    code, _, err = edge.ended()
-    assert code == 1
-    [told] = complaints(err)
-    assert "could not be written: database or disk is full; what was saved before is kept; free some space" in told
-    disk.free()
-    again = an_edge(start, server, "ams", "--store", str(disk.folder / "ams.db"))
-    until(lambda: bool(request(f"{again.url('edge')}/v1/tasks")["tasks"]))
-
-
 def test_a_server_whose_engine_has_a_full_disk_says_so_and_ends_and_goes_on_when_there_is_space(
     disk: Disk, start: Start
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from network.certificates import Authority
-from network.edge_http import DECIDE, GOOD, REWARD, check_problem, host, in_process, running, task, within_deadline
+from network.edge_http import DECIDE, GOOD, REWARD, check_problem, host, in_process, task
 from network.holders import Holders
-from network.operating import TALLY, on_a_port, operated
-from network.processes import comes
-from outvote.network import tokens as tokens_module
+from network.operating import TALLY, operated
 from outvote.network.admin_api import Admin
 from outvote.network.admin_openapi import openapi as admin_document
 from outvote.network.edge import Edge
@@ -25,7 +21,6 @@ from outvote.network.edge_openapi import openapi as edge_document
 from outvote.network.engine import Engine
 from outvote.network.exposure import LOCAL
 from outvote.network.ofrep import FLAGS
-from outvote.network.tls import client_context
 
 TURNED_AWAY = [
     ({}, "token-missing", "missing", "a token is needed"),
@@ -259,90 +254,7 @@ def test_a_page_that_may_use_an_edge_shows_a_token_after_the_browser_has_asked(e
     asyncio.run(scenario())
 
 
-def test_without_tokens_an_edge_of_this_machine_must_be_called_so(edge: Edge) -> None:
-    hosted = host(edge, task())
-
-    async def scenario() -> None:
-        async with (
-            running(edge) as port,
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
-        ):
-            before = hosted.player.snapshot()
-            for path in (DECIDE, "/v1/tasks"):
-                method = "POST" if path == DECIDE else "GET"
-                answer = await client.request(method, path, headers={"Host": "evil.example"})
-                check_problem(answer, 403, "unknown-host", "Start it with tokens")
-            assert (await client.post(f"{FLAGS}/shop", headers={"Host": "evil.example"})).status_code == 403
-            assert hosted.player.snapshot() == before
-            for name in (f"localhost:{port}", "localhost", f"[::1]:{port}"):
-                assert (await client.post(DECIDE, headers={"Host": name})).status_code == 200
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")  # what has no host was made by no browser
-            assert b"200 OK" in await reader.read()
-            writer.close()
-
-    within_deadline(scenario())
-
-
 # ---- tokens and certificates that change
-
-
-def test_tokens_and_certificates_change_under_requests_none_of_which_fails(
-    engine: Engine, edge: Edge, tmp_path: Path, holders: Holders, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    monkeypatch.setattr(tokens_module, "LOOK_AGAIN", 0.0)
-    monkeypatch.setattr("outvote.network.tls.LOOK_AGAIN", 0.02)
-    host(edge, task())
-    authority = Authority(tmp_path)
-    certificate, trusted = authority.issue(), client_context(authority.path)
-    using = {"server": "ops", "edge": "shop"}
-    answers: Counter[tuple[str, str, int]] = Counter()
-
-    over = asyncio.Event()
-
-    async def visit(who: str, url: str, method: str) -> None:
-        while not over.is_set():  # each on a connection of its own
-            name = using[who]
-            async with httpx.AsyncClient(verify=trusted, trust_env=False) as client:
-                answer = await client.request(method, url, headers=holders.header(name))
-                answers[who, name, answer.status_code] += 1
-
-    async def answered(who: str, name: str) -> None:
-        enough = answers[who, name, 200] + 3
-        await comes(lambda: answers[who, name, 200] >= enough, f"the token of {name} is good")
-
-    async def scenario() -> None:
-        async with (
-            operated(engine) as (server, _),
-            on_a_port(server, tokens=holders.book, certificate=certificate) as admin_port,
-            running(edge, tokens=holders.book, certificate=certificate) as edge_port,
-        ):
-            visitors = [
-                asyncio.create_task(visit("server", f"https://localhost:{admin_port}/v1/tasks", "GET")),
-                asyncio.create_task(visit("edge", f"https://localhost:{edge_port}{DECIDE}", "POST")),
-            ]
-            for round_ in range(2):
-                for who, role in (("server", "viewer"), ("edge", "application")):
-                    old, new = using[who], f"{who}-{round_}"
-                    holders.add(new, role)  # type: ignore[arg-type]
-                    authority.issue()
-                    await answered(who, old)
-                    using[who] = new
-                    await answered(who, new)
-                    holders.revoke(old)
-            assert {status for _, _, status in answers} == {200}
-            using["server"] = "ops"
-            await comes(lambda: answers["server", "ops", 401] > 0, "the revoked one is not")
-            over.set()  # to cancel them would leave what they were about to open
-            await asyncio.gather(*visitors)
-
-    within_deadline(scenario())
-    assert "certificate_renewed" in caplog.text
-    assert "tokens_read" in caplog.text
-    check_secret(
-        holders, "\n".join(record.getMessage() for record in caplog.records if record.name != "httpcore.http11")
-    )
 
 
 # ---- what the documents say of it

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from network.operating import VOTES, operated, vote
-from network.processes import Running, comes, request
+from network.processes import comes
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 from outvote.network.admin_views import description
@@ -60,10 +60,6 @@ def test_a_task_has_the_times_of_its_creation_eliminations_and_stop(story: Story
     told = description(story.fold.tasks["a-1"], history)
     assert (told.created, told.stopped_at) == (10.0, 16.0)
     assert [None if arm.eliminated is None else arm.eliminated.at for arm in told.arms] == [None, 15.0, None, 13.25]
-
-
-def test_a_task_that_was_not_stopped_has_no_time_of_it(story: Story) -> None:
-    assert story.fold.histories["a-1"].stopped is None
 
 
 def test_what_changes_nothing_leaves_no_time(story: Story) -> None:
@@ -132,13 +128,3 @@ def test_times_are_those_of_the_engine_and_the_same_after_a_restart(engine: Engi
     assert first == second
     times = [began, first["created"], first["arms"][3]["eliminated"]["at"], first["stopped_at"], time.time()]
     assert times == sorted(times)
-
-
-def test_a_task_was_created_when_its_operator_asked_for_it(server: Running) -> None:
-    tasks = server.url("server") + "/v1/tasks"
-    began = time.time()
-    request(tasks, VOTES)
-    ended = time.time()
-    created = request(tasks + "/votes")["created"]
-    assert began <= created <= ended
-    assert request(tasks)["tasks"][0]["created"] == created

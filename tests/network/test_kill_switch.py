@@ -14,14 +14,11 @@ import pytest
 from network.edge_http import ARMS, ask, eliminate, host, task
 from network.processes import Running, Start, an_edge, comes, gone, request, sent_all, until
 from outvote.cli.main import main
-from outvote.core.errors import MalformedMessage
 from outvote.network.edge import CATCH_UP_EVERY, NO_TICKET, Edge
 from outvote.network.edge_store import EdgeStore
 from outvote.network.engine import Engine
-from outvote.network.fold import Fold
 from outvote.network.link import Link
 from outvote.network.ofrep import FLAGS
-from outvote.network.records import DownSubject, parse, read_switch, switch_record, task_record
 
 SHOP: dict[str, Any] = {
     "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
@@ -218,25 +215,6 @@ def test_what_is_old_or_comes_again_changes_nothing(edge: Edge, caplog: pytest.L
     assert (hosted.killed, hosted.switches) == (False, 6)  # the server that answered has read of no switch yet
     said = [word for word in caplog.text.split() if word in ("task_killed", "task_revived")]
     assert said == ["task_killed", "task_revived", "task_killed", "task_revived"]
-
-
-@pytest.mark.parametrize("payload", [b"", b"True", b"1", b"null", b"{}", b'"true"', b"true "])
-def test_what_is_no_switch_is_refused(payload: bytes, edge: Edge) -> None:
-    with pytest.raises(MalformedMessage, match="a kill switch is true or false"):
-        read_switch(payload)
-    hosted = host(edge, task())
-    edge._hear("outvote.live.shop-1.kill.0", payload)
-    assert (hosted.killed, hosted.switches, edge.missed.is_set()) == (False, 0, True)
-    fold = Fold()
-    fold.apply("outvote.down.shop-1.task", task_record(task()), 1)
-    fold.apply("outvote.down.shop-1.kill.0", payload, 2)
-    assert not fold.tasks["shop-1"].killed
-
-
-def test_records_survive_being_written() -> None:
-    where = DownSubject("shop-1", "kill", 3)
-    assert parse(str(where)) == where
-    assert [read_switch(switch_record(killed)) for killed in (True, False)] == [True, False]
 
 
 def test_a_saved_edge_knows_its_switch(edge: Edge) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from outvote.core.cycle import Cycle
 from outvote.core.messages import Tally, Vote
 from outvote.core.task import Task
@@ -60,26 +58,3 @@ def test_a_liar_decides_a_task_that_believes_it_and_not_one_that_tolerates_it() 
         assert found.refused == 0
     assert believing.server.remaining == (2,)
     assert guarded.server.remaining == (0,)
-
-
-@pytest.mark.parametrize("laps", [1, 2, 4])
-def test_a_discount_leaves_what_a_log_without_the_liar_would_have_made(laps: int) -> None:
-    found, without = folded(tally_task()), folded(tally_task())
-    lie(found)
-    for each in (found, without):
-        play(each, laps)
-    assert found.server.snapshot() != without.server.snapshot()
-    found.discount("liar")
-    assert found.server.snapshot() == without.server.snapshot()
-
-
-def test_votes_of_a_discounted_liar_count_no_more_and_what_waited_for_them_is_counted_again() -> None:
-    task = Task(arms=3, players=list(SITES), epsilon=0.5, delta=0.05, active_players=2, tolerate=1)
-    found = folded(task)
-    send(found, "liar", Vote(0, 0, 0))
-    send(found, "a", Vote(2, 0, 0))
-    send(found, "a", Vote(0, 0, 1))
-    assert not found.server.eliminated, "arm 0 has two votes, and waits for arm 2"
-    found.discount("liar")
-    send(found, "b", Vote(2, 0, 0))
-    assert found.server.eliminated == (2,)

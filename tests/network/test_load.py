@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import os
 import random
 import resource
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from network.processes import DEADLINE
 from outvote.core import protocols
 from outvote.core.task import Task
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
@@ -139,44 +134,3 @@ def test_too_few_open_files_are_found_out_before_anything_is_started(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1_000))
     with pytest.raises(world.NotEnough, match=r"open files.*1,000.*ulimit -n .*--edges"):
         world.allow_files(world.Size(5_000, tasks=1, processes=4, commands=1, visits=1, events=1, tick=1))
-
-
-def test_ctrl_c_ends_everything_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    shared = Path("/dev/shm")
-    before = set(shared.glob("outvote-load-*"))
-    running = subprocess.Popen(
-        [sys.executable, "benchmarks/load/load.py", "--smoke", "--edges", "6"],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stderr is not None
-    try:
-        assert any("edges are connected" in line for line in running.stderr), "it did not start"
-        group = [line.split()[0] for line in _processes() if f" {running.pid} " in line]
-        assert len(group) >= 3
-        running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=DEADLINE)[1]
-    finally:
-        running.kill()
-        running.wait()
-    assert running.returncode == 130, said
-    assert "nothing is left behind" in said
-    assert not [each for each in group if Path(f"/proc/{each}/exe").exists()]
-    assert list(tmp_path.iterdir()) == []
-    assert set(shared.glob("outvote-load-*")) <= before
-
-
-def _processes() -> list[str]:
-    """Each with its parent."""
-    listed = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError:  # it has ended
-            continue
-        listed.append(f"{text.split()[0]} {text.rpartition(')')[2].split()[1]} ")
-    return listed

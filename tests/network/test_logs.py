@@ -233,20 +233,6 @@ def test_the_documents_list_every_event() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", [["server"], ["edge", "ams", "--nats", "nats://127.0.0.1:1"]])
-@pytest.mark.parametrize(("option", "value", "allowed"), [("--log", "xml", "json"), ("--log-level", "loud", "info")])
-def test_a_format_or_level_that_is_not_there_is_refused(
-    command: list[str], option: str, value: str, allowed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([*command, option, value])
-    assert ended.value.code == 2
-    err = capsys.readouterr().err
-    assert f"invalid choice: '{value}'" in err
-    assert allowed in err
-    assert err.count("\n") == 1
-
-
 def test_of_what_libraries_say_only_their_own_words_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stderr", out)

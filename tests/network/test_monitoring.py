@@ -207,28 +207,6 @@ def test_the_dashboard_is_what_its_program_writes() -> None:
     )
 
 
-def test_panels_have_their_places_sources_and_descriptions() -> None:
-    panels = DASHBOARD["panels"]
-    assert [each["title"] for each in panels if each["type"] == "row"] == [
-        "Fleet", "Log and engine", "Tasks", "Edges", "HTTP and processes",
-    ]  # fmt: skip
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    taken: set[tuple[int, int]] = set()
-    for panel in panels:
-        place = panel["gridPos"]
-        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
-        assert not cells & taken, panel["title"]
-        assert max(x for x, _ in cells) < 24
-        taken |= cells
-        if panel["type"] != "row":
-            assert panel["description"]
-            assert panel["fieldConfig"]["defaults"]["unit"]
-            sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
-            assert {source["uid"] for source in sources} == {"${DS_PROMETHEUS}"}
-    assert [each["name"] for each in DASHBOARD["__inputs"]] == ["DS_PROMETHEUS"]
-    assert [each["name"] for each in DASHBOARD["templating"]["list"]] == ["task", "edge"]
-
-
 @needs_promtool
 def test_every_query_of_the_dashboard_can_be_read(tmp_path: Path) -> None:
     rules = [{"record": f"panel:query:{number}", "expr": query} for number, query in enumerate(queries())]

@@ -118,12 +118,6 @@ def test_a_kit_of_another_version_is_refused_whatever_its_fields(tmp_path: Path,
         read_edge_kit(tmp_path)
 
 
-def test_a_kit_that_says_no_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "kit.json").write_text(json.dumps({"kit": "edge", "edge": "paris"}))
-    with pytest.raises(InvalidTask, match=r"is damaged: .*version.*; make it anew with"):
-        read_edge_kit(tmp_path)
-
-
 # ---- a network
 
 

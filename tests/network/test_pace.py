@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import weakref
 from typing import Any
 
 import pytest
@@ -208,29 +207,6 @@ def test_others_that_are_none_are_refused(edge: Edge, others: object) -> None:
 
 
 # ---- what is kept of tasks that are gone
-
-
-def test_nothing_keeps_a_task_whose_fingerprint_was_asked_for() -> None:
-    described = task("tally", players=[f"site-{number}" for number in range(1_000)])
-    twin = task("tally", players=[f"site-{number}" for number in range(1_000)])
-    assert described.fingerprint() == twin.fingerprint() != task("tally").fingerprint()
-    gone = weakref.ref(described)
-    del described
-    gc.collect()
-    assert gone() is None
-    assert twin.fingerprint() == twin.fingerprint()
-
-
-def test_an_edge_keeps_nothing_of_tasks_that_are_gone(edge: Edge) -> None:
-    api = EdgeApi(edge)
-    for number in range(20):
-        hosted = host(edge, task("tally", name=f"task-{number}"))
-        api._decide(f"task-{number}")
-        edge.caught_up({"deleted": [hosted.task_id], "tasks": {}})
-        assert not edge.tasks
-    assert len(api._texts) == 1
-    assert not edge._hosted
-    assert not edge._conflicts
 
 
 def test_tasks_that_came_and_went_leave_no_objects_behind(edge: Edge) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import heapq
 import math
 import random
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -48,12 +47,6 @@ class Reporting(NamedTuple):
 ONLY_SUCCESSES = Reporting(success=0.5, failure=None)
 LATE_SUCCESSES = Reporting(success=59.0, failure=None)
 SLOW_SUCCESSES = Reporting(success=59.0, failure=0.5)
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with Engine(tmp_path / "engine", port=0) as running:
-        yield running
 
 
 async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: float | None) -> list[tuple[int, int]]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import signal
 from typing import Any
 
 import pytest
 
 from network.operating import TALLY, VOTES, operated, vote
-from network.processes import Running, Start, an_edge, comes, complaints, request, sent_all, until
-from network.visitors import Visitors
+from network.processes import Running, Start, an_edge, comes, complaints, request, until
 from outvote.network import operated as operated_module
 from outvote.network import signs
 from outvote.network.admin_fleet import EdgeList, FleetEdge, edge_list
@@ -223,20 +221,3 @@ def test_every_server_hears_every_edge_whichever_one_answers(server: Running, st
     assert listed(server)["ams"]["state"] == "alive"  # until it has missed its turn more than once
     code, _, err = second.end(signal.SIGTERM)
     assert (code, complaints(err)) == (0, [])
-
-
-def test_a_server_that_comes_later_awaits_an_edge_of_which_the_log_knows(server: Running, start: Start) -> None:
-    request(server.url("server") + "/v1/tasks", SHOP)
-    edge = an_edge(start, server, "ams")
-    visitors = Visitors("shop", {"red": 0.5, "green": 0.5}, random.Random(1))
-    assert visitors.visit(edge, done=lambda view: visitors.events > 100)
-    sent_all(edge)
-    edge.end(signal.SIGTERM)
-    second = listed(start("server", "--nats", server.url("nats"), "--port", "0"))
-    assert second["ams"]["messages"] > 0
-    until(lambda: listed(server)["ams"]["messages"] == second["ams"]["messages"], "the first has read all too")
-    first = listed(server)
-    assert first["ams"]["state"] == "alive"
-    assert second["ams"] == {**first["ams"], "state": "awaited", "last_sign": None}
-    assert second["ams"]["last_message"] <= first["ams"]["last_sign"] + CATCH_UP_EVERY
-    assert first["fra"]["state"] == second["fra"]["state"] == "awaited"

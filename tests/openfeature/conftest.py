@@ -13,11 +13,17 @@ from playwright.sync_api import Browser
 
 from browser.windows import launched
 from network.conftest import edge, server, start
+from network.processes import Running, Start, an_edge
 
 __all__ = ["edge", "server", "start"]
 
 ROOT = Path(__file__).parents[2]
 JS = Path(__file__).parent / "js"
+
+
+@pytest.fixture
+def ams(start: Start, server: Running) -> Running:
+    return an_edge(start, server, "ams")
 
 
 @pytest.fixture(scope="module")

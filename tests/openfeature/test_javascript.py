@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Response
 
 from network.edge_http import read_metrics
-from network.processes import DEADLINE, Running, Start, an_edge, request, until
+from network.processes import DEADLINE, Running, Start, an_edge, request
 from outvote.network.ofrep import FLAGS
 
 from .conftest import JS
@@ -208,16 +208,3 @@ def test_pages_drive_a_task_to_its_winner_and_an_arm_that_is_out_changes_what_is
     finally:
         for each in visitors:
             each.window.close()
-
-
-def test_a_page_of_an_origin_that_is_not_named_gets_nothing(chromium: Browser, pages: int, ams: Running) -> None:
-    visitor = Visitor(chromium, f"http://localhost:{pages}", ams)
-    try:
-        assert visitor.details()["value"] == "none"
-        assert visitor.do("shop.show()") == {"variant": "green"}  # the page goes on with its own default
-        with pytest.raises(Exception, match="Failed to fetch"):
-            visitor.do(f"fetch('{ams.url('edge')}/v1/tasks').then(answer => answer.text())")
-        until(lambda: any("blocked by CORS policy" in each for each in visitor.said), "the browser says why")
-        assert decisions(ams) == 0
-    finally:
-        visitor.window.close()

@@ -315,17 +315,12 @@ def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
     ("path", "body", "status"),
     [
         (EXPOSED, b"", 400),
-        (EXPOSED, b"{", 400),
         (EXPOSED, b"{}", 422),
         (EXPOSED, b'{"arm": null}', 422),
-        (EXPOSED, b'{"arm": true}', 422),
         (EXPOSED, b'{"arm": "green", "user": 1}', 422),
         (EXPOSED, b'{"arm": "nobody"}', 404),
-        (EXPOSED, b'{"arm": 3}', 404),
-        (EXPOSED, b'{"arm": -1}', 404),
         (EXPOSED, b" " * (LARGEST_BODY + 1), 413),
         ("/v1/tasks/nobody/exposed", b'{"arm": 0}', 404),
-        ("/v1/tasks/a.b/exposed", b'{"arm": 0}', 422),
     ],
 )
 def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: int, edge: Edge) -> None:

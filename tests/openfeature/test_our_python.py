@@ -7,7 +7,6 @@ import logging
 import random
 import runpy
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,11 +33,6 @@ from .shop import HERE, SWITCH, buys, create, green_has_won, play, provided
 WHOLE = {"floor": 100}
 """A tally of 100: no message is completed, and every reward that was taken waits in its tally."""
 ANN, BOB = EvaluationContext("ann"), EvaluationContext("bob")
-
-
-@pytest.fixture
-def ams(start: Start, server: Running) -> Running:
-    return an_edge(start, server, "ams")
 
 
 @pytest.fixture
@@ -268,17 +262,6 @@ def test_it_is_shut_down_and_started_again_and_says_nothing(
     assert counts(ams) == (2, 1)
     assert "zebra7531" not in caplog.text
     assert not [record for record in caplog.records if record.name.startswith("outvote")]
-
-
-def test_an_application_starts_before_its_edge(server: Running, start: Start) -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
-    with provided(OutvoteProvider(f"http://127.0.0.1:{port}")) as flags:
-        assert flags.get_string_value("shop", "mine") == "mine"
-        edge = an_edge(start, server, "ams", "--port", str(port))
-        create(server, edge)
-        assert flags.get_string_value("shop", "mine") in ("red", "green")
 
 
 def test_a_provider_shows_its_token_to_an_edge_that_wants_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,17 +13,11 @@ from openfeature import api
 from openfeature.client import OpenFeatureClient
 from openfeature.contrib.provider.ofrep import OFREPProvider
 from openfeature.evaluation_context import EvaluationContext
-from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import Reason
 
-from network.processes import Running, Start, an_edge
+from network.processes import Running
 
 from .shop import HERE, SWITCH, buys, create, green_has_won, play, provided
-
-
-@pytest.fixture
-def ams(start: Start, server: Running) -> Running:
-    return an_edge(start, server, "ams")
 
 
 @pytest.fixture
@@ -49,25 +43,6 @@ def test_strings_and_booleans_come_with_variant_reason_and_ticket(
     assert (on.reason, on.error_code) == (Reason.SPLIT, None)
     body = {"arm": on.variant, "ticket": on.flag_metadata["ticket"], "reward": 1}
     assert httpx.post(f"{ams.url('edge')}/v1/tasks/switch/reward", json=body).status_code == 204
-
-
-def test_what_cannot_be_evaluated_is_the_default_with_its_reason(
-    server: Running, ams: Running, flags: OpenFeatureClient
-) -> None:
-    create(server, ams)
-    unknown = flags.get_string_details("nobody", "mine")
-    assert (unknown.value, unknown.reason, unknown.error_code) == ("mine", Reason.ERROR, ErrorCode.FLAG_NOT_FOUND)
-    assert "unknown task: got 'nobody', this edge hosts ['shop']" in str(unknown.error_message)
-    for mismatch in (
-        flags.get_boolean_details("shop", True),
-        flags.get_integer_details("shop", 3),
-        flags.get_float_details("shop", 0.5),
-        flags.get_object_details("shop", {}),
-    ):
-        assert (mismatch.reason, mismatch.error_code) == (Reason.ERROR, ErrorCode.TYPE_MISMATCH)
-    ams.end(signal.SIGTERM)
-    away = flags.get_string_details("shop", "mine")
-    assert (away.value, away.reason, away.error_code) == ("mine", Reason.ERROR, ErrorCode.GENERAL)
 
 
 def test_a_task_is_driven_to_its_winner_by_the_code_of_the_documents(
