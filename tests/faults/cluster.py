@@ -171,9 +171,9 @@ class Cluster:
             listen=node.address,
             store=node.store,
             accounts=node.folder / "accounts",
-            http=f"{node.host}:{node.http_port}",
             cluster=cluster if others else None,
         )
+        chosen["http"] = f"{node.host}:{node.http_port}"
         if others:
             chosen["cluster"]["advertise"] = NOWHERE
         return chosen

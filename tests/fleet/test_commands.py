@@ -190,7 +190,7 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
     shown = []
     for words in (
         ["add", "paris", "lima"], ["list"], ["list", "--json"], ["renew", "--all"], ["renew", "--server"],
-        ["renew", "--operator"], ["renew", "--certificates"], ["token", "list"], ["revoke", "lima", "--no-push"],
+        ["renew", "--operator"], ["renew", "--certificates"], ["token", "list"],
         ["export", "paris", "--to", "paris.tar"], ["export", "server", "--to", "kit"],
     ):  # fmt: skip
         shown.append(made.good(*words))
@@ -234,7 +234,6 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
         (["add", "a", "--https", "a b"], "is no host"),
         (["add", "a", "--certificate", "x", "--key", "y"], "give --https HOST"),
         (["revoke", "nobody"], "unknown edge"),
-        (["revoke", "paris", "--discount", "--no-push"], "leave out --no-push"),
         (["renew"], "nothing to renew"),
         (["renew", "nobody"], "unknown edge"),
         (["renew", "paris", "--all"], "not both"),

@@ -50,7 +50,7 @@ def eliminate(hosted: HostedTask, *arms: int) -> None:
 async def running(edge: Edge, **options: Any) -> AsyncIterator[int]:
     """The API on a free port."""
     ports: asyncio.Queue[int] = asyncio.Queue()
-    serving = asyncio.create_task(serve(edge, port=0, bound=ports.put_nowait, **options))
+    serving = asyncio.create_task(serve(edge, "127.0.0.1", 0, bound=ports.put_nowait, **options))
     try:
         yield await ports.get()
     finally:

@@ -237,13 +237,13 @@ def test_an_address_that_cannot_be_had_is_refused_with_what_to_do(edge: Edge) ->
     async def scenario() -> None:
         async with running(edge) as port:
             with pytest.raises(ListenError, match=rf"'127.0.0.1', port {port}: .*choose another port"):
-                await serve(edge, port=port)
+                await serve(edge, "127.0.0.1", port)
         with pytest.raises(ListenError, match=r"192\.0\.2\.1"):
             await serve(edge, "192.0.2.1", 0)
         with pytest.raises(ListenError, match="no address to listen on: got 'no such host'"):
             await serve(edge, "no such host", 0)
         with pytest.raises(ListenError, match="a port must be from 0 to 65535, got 70000"):
-            await serve(edge, port=70000)
+            await serve(edge, "127.0.0.1", 70000)
 
     within_deadline(scenario())
 

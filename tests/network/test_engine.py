@@ -189,7 +189,6 @@ def test_start_and_stop_leave_no_process_and_no_port_behind(tmp_path: Path) -> N
         assert engine.alive
         assert is_listening(port)
         assert engine.version == find_binary().version
-        assert engine.http_url is None
     assert not engine.alive
     assert engine.pid is None
     assert gone(pid)
@@ -205,19 +204,15 @@ def test_the_default_port_is_known_before_the_start(tmp_path: Path) -> None:
 
 
 def test_a_free_port_is_known_only_after_the_start(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, port=0, http_port=0)
+    engine = Engine(tmp_path, port=0)
     with pytest.raises(EngineError, match=r"start\(\) it first"):
         _ = engine.url
-    with pytest.raises(EngineError, match=r"start\(\) it first"):
-        _ = engine.http_url
 
 
 @pytest.mark.parametrize("port", [-1, 65536, True, "4322", 1.5])
 def test_an_impossible_port_is_refused(tmp_path: Path, port: object) -> None:
     with pytest.raises(EngineError, match="must be a whole number from 1 to 65535"):
         Engine(tmp_path, port=port)  # type: ignore[arg-type]
-    with pytest.raises(EngineError, match="http_port must be"):
-        Engine(tmp_path, http_port=port)  # type: ignore[arg-type]
 
 
 def test_stopping_twice_or_without_a_start_does_nothing(tmp_path: Path) -> None:
@@ -275,10 +270,13 @@ def test_ctrl_c_in_the_terminal_does_not_reach_the_engine(engine: Engine) -> Non
 # The configuration
 
 
-def test_what_is_acknowledged_is_on_the_disk(tmp_path: Path) -> None:
-    with Engine(tmp_path, port=0, http_port=0) as engine:
+def test_what_is_acknowledged_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = engine_conf.settings
+    monkeypatch.setattr(engine_conf, "settings", lambda **chosen: settings(**chosen) | {"http": "127.0.0.1:-1"})
+    with Engine(tmp_path, port=0) as engine:
         assert '"sync_interval": "always"' in engine.configuration.read_text()
-        with urllib.request.urlopen(f"{engine.http_url}/jsz", timeout=DEADLINE) as page:
+        ports = json.loads(next(tmp_path.glob("*.ports")).read_bytes())
+        with urllib.request.urlopen(f"{ports['monitoring'][0]}/jsz", timeout=DEADLINE) as page:
             told = json.load(page)
     assert told["config"]["sync_always"] is True
     assert told["config"]["store_dir"] == str(engine.store / "jetstream")
@@ -377,11 +375,6 @@ def test_a_taken_port_is_refused_and_the_folder_let_go(tmp_path: Path, taken_por
     assert not engine.alive
     with Engine(tmp_path, port=0) as other:
         assert other.alive
-
-
-def test_a_taken_monitoring_port_is_refused(tmp_path: Path, taken_port: int) -> None:
-    with pytest.raises(EngineError, match=f"monitoring port {taken_port} is taken"):
-        Engine(tmp_path, port=0, http_port=taken_port).start()
 
 
 def test_an_engine_that_dies_at_its_start_shows_the_end_of_its_log(tmp_path: Path) -> None:

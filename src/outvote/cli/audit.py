@@ -57,7 +57,6 @@ def run(args: argparse.Namespace) -> int:
     from outvote.demo.story import NoWinner
     from outvote.privacy.audit import judge, page, report, setting
 
-    check_writable(args.json, "the JSON file")
     check_writable(args.html, "the page")
     if not isinstance(args.events, int) or not 0 <= args.events <= setting.MOST_EVENTS:
         raise InvalidTask(f"--events must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}")

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, check_writable, number, write_json
+from outvote.cli.options import add_json, number, write_result
 
 EXAMPLE = """\
 examples:
@@ -51,16 +51,13 @@ def run(args: argparse.Namespace) -> int:
     from outvote.demo import setting, story
     from outvote.demo.fleet import FleetError
 
-    check_writable(args.json, "the JSON file")
     chosen = setting.choose(protocol=args.protocol, edges=args.edges, arms=args.arms, rate=args.rate, seed=args.seed)
     quiet = args.json == "-"
     told: list[story.Story] = []
 
     def tell(ended: story.Story) -> None:
         told.append(ended)
-        if args.json:
-            write_json(ended.to_json(), args.json)
-        if not quiet:
+        if write_result(args, ended.to_json()):
             demo_view.show(ended)
 
     async def work() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import security, serving
+from outvote.cli.options import add_json, tell
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         help="let web pages of this origin use the API, like https://shop.example; * for all; may be repeated (none)",
     )
     security.add_options(parser)
-    serving.add_ready_json(parser)
+    add_json(parser, serving.READY_JSON)
     serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="its state was saved")
 
@@ -79,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidTask("an edge must know its fleet: give --kit FOLDER, or --nats URL")
     security.check_connecting(urls, secured)
     security.check_listening("the API for applications listens at", args.host, secured)
-    serving.check_ready_json(args)
     for origin in args.allow_origin:
         check_origin(origin)
     try:
@@ -115,7 +115,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     edge = Edge(name, store, clock=time.monotonic)
     bound = asyncio.Event()
 
-    def tell(port: int) -> None:
+    def tell_ready(port: int) -> None:
         bound.set()
         url = serving.http_url(args.host, port, secured=secured.certificate is not None)
         record = {
@@ -130,7 +130,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
             f"engine:       {urls}, connected in the background",
             f"state:        {store.path}, {len(edge.tasks)} tasks known; Ctrl-C stops",
         ]
-        serving.tell_ready(args, record, "\n".join(lines))
+        tell(args, record, "\n".join(lines))
         event(_log, logging.INFO, "started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
 
     async def stay_connected() -> None:
@@ -144,7 +144,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
             edge,
             args.host,
             args.port,
-            bound=tell,
+            bound=tell_ready,
             origins=args.allow_origin,
             tokens=secured.tokens,
             certificate=secured.certificate,

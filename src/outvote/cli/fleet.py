@@ -92,7 +92,6 @@ def _add_members(actions: argparse._SubParsersAction[Any]) -> None:
     )
     action.add_argument("edge", metavar="EDGE")
     action.add_argument("--discount", action="store_true", help="what it has sent counts no more in tasks that run")
-    action.add_argument("--no-push", action="store_true", help="change the folder only: tell the engine later")
     add_json(action)
 
     add_json(
@@ -122,7 +121,6 @@ def _add_renew(actions: argparse._SubParsersAction[Any]) -> None:
     action.add_argument("--operator", action="store_true", help="the token in the operators' kit")
     _add_days(action, "what is new", None, "365 for edges, 730 for the rest")
     action.add_argument("--revoke-old", action="store_true", help="old credentials and tokens count no more, at once")
-    action.add_argument("--no-push", action="store_true", help="change the folder only: tell the engine later")
     _add_brought(action)
     add_json(action)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outvote.cli.options import check_writable, tell, write_json
+from outvote.cli.options import check_writable, tell, write_result
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask
 
@@ -23,7 +23,6 @@ FOLDER = "outvote-fleet"
 def run_action(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
     from outvote.fleet.errors import FleetError
 
-    check_writable(args.json, "the JSON file")
     try:
         return run(args)
     except FleetError as error:
@@ -115,9 +114,7 @@ def list_all(args: argparse.Namespace) -> int:
     from outvote.fleet.overview import overview
 
     found = overview(_fleet(args))
-    if args.json:
-        write_json(found, args.json)
-    if args.json != "-":
+    if write_result(args, found):
         fleet_show.show(found)
     return 0
 
@@ -125,19 +122,15 @@ def list_all(args: argparse.Namespace) -> int:
 def revoke(args: argparse.Namespace) -> int:
     from outvote.fleet.members import revoke_edge
 
-    if args.discount and args.no_push:
-        raise InvalidTask(
-            "--discount needs the engine to be told first, or the edge would send more: leave out --no-push"
-        )
     fleet = _fleet(args)
     new = revoke_edge(fleet, args.edge)
-    told = [] if args.no_push else _push(fleet)
+    told = _push(fleet)
     tasks: list[str] | None = None
     if args.discount:
         from outvote.fleet.discount import discount
 
         tasks = list(discount(fleet.folder / "operator", args.edge).get("tasks", []))
-    lines = [f"revoked {args.edge}" if new else f"{args.edge} was revoked before", _told(args, told)]
+    lines = [f"revoked {args.edge}" if new else f"{args.edge} was revoked before", _told(told)]
     if tasks is None:
         lines.append(
             "what it has sent goes on counting; if it must not: "
@@ -181,10 +174,10 @@ def renew(args: argparse.Namespace) -> int:
         kits += ["operator", "server"]
     kits = list(dict.fromkeys(kits))
     revoked = args.revoke_old and (args.edges or args.all or args.server)
-    told = _push(fleet) if revoked and not args.no_push else []
+    told = _push(fleet) if revoked else []
     lines = [f"renewed: {', '.join(kits) or 'nothing, there is none'}; bring these kits to where they are used"]
     if revoked:
-        lines.append(_told(args, told))
+        lines.append(_told(told))
     tell(args, {"kits": [_path(args, each) for each in kits], "engines": told}, "\n".join(lines))
     return 0
 
@@ -214,9 +207,7 @@ def token_list(args: argparse.Namespace) -> int:
     from outvote.fleet.overview import token_record
 
     found = [token_record(each, time.time()) for each in list_tokens(_fleet(args), edge=args.edge)]
-    if args.json:
-        write_json({"tokens": found}, args.json)
-    if args.json != "-":
+    if write_result(args, {"tokens": found}):
         fleet_show.show_tokens(found)
     return 0
 
@@ -247,13 +238,11 @@ def export(args: argparse.Namespace) -> int:
 def _push(fleet: Fleet) -> list[str]:
     from outvote.fleet.push import push as tell
 
-    return list(tell(fleet).engines)
+    return tell(fleet)
 
 
-def _told(args: argparse.Namespace, engines: list[str]) -> str:
-    if engines:
-        return f"told: {', '.join(engines)}; whoever was connected with it is cut off"
-    return f"the engine is not yet told: run `outvote fleet {_option(args.folder)}push`"
+def _told(engines: list[str]) -> str:
+    return f"told: {', '.join(engines)}; whoever was connected with it is cut off"
 
 
 def _path(args: argparse.Namespace, kit: str) -> str:

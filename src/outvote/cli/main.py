@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from outvote import __version__
 from outvote.cli import audit, demo, edge, fleet, paper, plan, server, simulate, task
+from outvote.cli.options import check_writable
 from outvote.cli.serving import Failed
 from outvote.core.errors import OutvoteError
 
@@ -59,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{name}: error: unknown option {unknown[0]!r} (see {name} --help)", file=sys.stderr)
         return 2
     try:
+        if isinstance(getattr(args, "json", None), str):  # the name of a file, or '-'
+            check_writable(args.json, "the JSON file")
         code: int = args.run(args)
         sys.stdout.flush()
         return code

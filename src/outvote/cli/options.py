@@ -37,14 +37,12 @@ def count_or_names(text: str) -> int | list[str]:
     return int(text) if text.isascii() and text.isdigit() else text.split(",")
 
 
-def add_json(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="FILE",
-        help="print one JSON object instead of a table, or write it to FILE beside the table",
-    )
+def add_json(
+    parser: argparse._ActionsContainer,
+    says: str = "print one JSON object instead of a table, or write it to FILE beside the table",
+) -> None:
+    """`main` refuses a FILE that cannot be written before the command runs."""
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help=says)
 
 
 def add_action(
@@ -63,10 +61,16 @@ def add_action(
 
 def tell(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
     """What was done: to a program, to a person, or to both."""
+    if write_result(args, record):
+        print(text)
+    sys.stdout.flush()
+
+
+def write_result(args: argparse.Namespace, record: dict[str, Any]) -> bool:
+    """Write a result as JSON where that is wanted; return whether people are to see it."""
     if args.json:
         write_json(record, args.json)
-    if args.json != "-":
-        print(text)
+    return bool(args.json != "-")
 
 
 def add_workers(parser: argparse._ActionsContainer) -> None:

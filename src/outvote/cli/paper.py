@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli.options import add_json, add_workers, check_writable, number, numbers, write_json
+from outvote.cli.options import add_json, add_workers, number, numbers, write_result
 
 if TYPE_CHECKING:
     from outvote.paper.verdicts import Claim
@@ -69,14 +69,11 @@ def run_study(args: argparse.Namespace, drawers: Executor | None) -> int:
         figures=read_figures(args.figures),
         tally=not args.no_tally,
     )
-    check_writable(args.json, "the JSON file")
     prepare(args.out, resume=args.resume)
     total = sum(cell.trials for cell in study.cells().values())
     with open_executor(workers=args.workers, dask=args.dask) as executor, trials_bar("trials", total) as advance:
         claims = build(study, args.out, executor=executor, drawers=drawers, progress=advance)
-    if args.json:
-        write_json({"claims": [claim.to_json() for claim in claims]}, args.json)
-    if args.json != "-":
+    if write_result(args, {"claims": [claim.to_json() for claim in claims]}):
         show(claims, args.out)
     return 0
 

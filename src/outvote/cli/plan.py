@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli.options import add_json, check_writable, number, number_or_numbers, numbers, write_json
+from outvote.cli.options import add_json, check_writable, number, number_or_numbers, numbers, write_result
 
 if TYPE_CHECKING:
     from outvote.planner.plan import Plan
@@ -64,7 +64,6 @@ def run(args: argparse.Namespace) -> int:
 
     given = {key: value for key, value in vars(args).items() if key not in ("command", "run", "json", "plot")}
     asked = question.ask(**given)
-    check_writable(args.json, "the JSON file")
     check_writable(args.plot, "the plot")
     if args.plot:
         check_format(args.plot)
@@ -72,9 +71,7 @@ def run(args: argparse.Namespace) -> int:
         made = plan.make(asked, progress=advance)
     if args.plot:
         plot.draw(made, args.plot)
-    if args.json:
-        write_json(made.to_json(), args.json)
-    if args.json != "-":
+    if write_result(args, made.to_json()):
         show(made)
         if args.plot:
             print(f"plot written to {args.plot}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from outvote.cli import security, serving
+from outvote.cli.options import add_json, tell
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     api.add_argument("--port", type=serving.port, default=8600, help="its port; 0 takes a free one (8600)")
     security.add_options(parser)
-    serving.add_ready_json(parser)
+    add_json(parser, serving.READY_JSON)
     serving.add_log_options(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped in order")
 
@@ -112,7 +113,6 @@ def read_setup(args: argparse.Namespace) -> Setup:
 
     kit = None if args.kit is None else read_server_kit(Path(args.kit))
     secured = security.security(args, kit)
-    serving.check_ready_json(args)
     here = "0.0.0.0" if kit is not None and security.reaches_beyond(kit.nats) else "127.0.0.1"
     host = args.host or here
     security.check_listening("the API for operators listens at", host, secured)
@@ -203,7 +203,7 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
             "store": None if engine is None else str(engine.folder),
             "tasks": len(server.fold.tasks),
         }
-        serving.tell_ready(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
+        tell(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
         own = {} if engine is None else {"engine": url, "nats": engine.version}
         event(_log, logging.INFO, "started", **serving.versions(), api=admin, **own, tasks=len(server.fold.tasks))
         works = [

@@ -10,18 +10,19 @@ import asyncio
 import contextlib
 import platform
 import signal
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import urlsplit
 
 from outvote import __version__
-from outvote.cli.options import check_writable, write_json
 from outvote.core.errors import OutvoteError
 
 
 class Failed(OutvoteError):
     """The command was right, and yet it could not be done: exit code 1."""
+
+
+READY_JSON = "when ready, print one line of JSON with addresses and processes, or write it to FILE"
 
 
 def port(text: str) -> int:
@@ -56,29 +57,6 @@ def add_log_options(parser: argparse.ArgumentParser) -> None:
         "--log", choices=FORMATS, default="text", help="lines for people, or one JSON object per line (text)"
     )
     group.add_argument("--log-level", choices=LEVELS, default="info", help="the least that is told (info)")
-
-
-def add_ready_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="FILE",
-        help="when ready, print one line of JSON with addresses and processes, or write it to FILE",
-    )
-
-
-def check_ready_json(args: argparse.Namespace) -> None:
-    check_writable(args.json, "the JSON file")
-
-
-def tell_ready(args: argparse.Namespace, record: dict[str, Any], text: str) -> None:
-    """Say that the command is ready: to a program, or to a person."""
-    if args.json:
-        write_json(record, args.json)
-    if args.json != "-":
-        print(text)
-    sys.stdout.flush()
 
 
 def versions() -> dict[str, str]:

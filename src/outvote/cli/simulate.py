@@ -13,7 +13,7 @@ from outvote.cli.options import (
     number,
     number_or_numbers,
     numbers,
-    write_json,
+    write_result,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def run(args: argparse.Namespace) -> int:
 
     given = {key: value for key, value in vars(args).items() if key not in NOT_SETTINGS}
     settings = read_settings(**given)
-    check_writable(args.json, "the JSON file")
     check_writable(args.plot, "the plot")
     if args.plot:
         plots.check_format(args.plot)
@@ -108,9 +107,7 @@ def run(args: argparse.Namespace) -> int:
         result = run_settings(settings, workers=workers, dask=args.dask, progress=advance)
     if args.plot:
         plots.draw_regret(result, args.plot)
-    if args.json:
-        write_json(result.to_json(per_trial=args.per_trial), args.json)
-    if args.json != "-":
+    if write_result(args, result.to_json(per_trial=args.per_trial)):
         show(result)
         if args.plot:
             print(f"plot written to {args.plot}")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ from outvote.cli.asking import as_json, ask
 from outvote.cli.options import (
     add_action,
     add_json,
-    check_writable,
     count_or_names,
     number,
     number_or_numbers,
     numbers,
     tell,
     write_json,
+    write_result,
 )
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask, OutvoteError
@@ -107,8 +108,16 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     for name, summary, run in (
         ("show", "one task: its arms, messages, bits and edges", show),
         ("stop", "learn and decide no more; sites serve the fallback", stop),
-        ("kill", "the kill switch: sites serve the fallback at once, until the task is revived", kill),
-        ("revive", "the kill switch back: the task goes on where it was", revive),
+        (
+            "kill",
+            "the kill switch: sites serve the fallback at once, until the task is revived",
+            partial(switch, "kill", "killed", "sites serve its fallback"),
+        ),
+        (
+            "revive",
+            "the kill switch back: the task goes on where it was",
+            partial(switch, "revive", "revived", "it goes on where it was"),
+        ),
         ("delete", "forget a task; its name is free again", delete),
     ):
         action = _add(actions, name, summary, f"{name} banner", run)
@@ -145,7 +154,6 @@ EXPECTED = ("traffic", "baseline", "difference")
 
 
 def create(args: argparse.Namespace) -> int:
-    check_writable(args.json, "the JSON file")
     fields = {} if args.file is None else read_file(args.file)
     fields |= {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
     if "name" not in fields:
@@ -184,11 +192,8 @@ def _expect_of_new(args: argparse.Namespace, made: dict[str, Any], said: dict[st
 
 def _found(args: argparse.Namespace, path: str) -> tuple[dict[str, Any], bool]:
     """What the server says, written where it is wanted as JSON; and whether people are to see it."""
-    check_writable(args.json, "the JSON file")
     found = ask(args, "GET", path)
-    if args.json:
-        write_json(found, args.json)
-    return found, args.json != "-"
+    return found, write_result(args, found)
 
 
 def list_tasks(args: argparse.Namespace) -> int:
@@ -214,7 +219,6 @@ def show(args: argparse.Namespace) -> int:
 
 
 def expect(args: argparse.Namespace) -> int:
-    check_writable(args.json, "the JSON file")
     said = _expectation(args)
     if not said:
         raise InvalidTask("nothing is expected: give --traffic, --baseline or --difference")
@@ -240,29 +244,19 @@ def edges(args: argparse.Namespace) -> int:
 
 
 def stop(args: argparse.Namespace) -> int:
-    check_writable(args.json, "the JSON file")
     stopped = ask(args, "POST", _path(args.task) + "/stop")
     tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
     return 0
 
 
-def kill(args: argparse.Namespace) -> int:
-    return _switch(args, "kill", "killed", "sites serve its fallback")
-
-
-def revive(args: argparse.Namespace) -> int:
-    return _switch(args, "revive", "revived", "it goes on where it was")
-
-
-def _switch(args: argparse.Namespace, verb: str, done: str, so: str) -> int:
-    check_writable(args.json, "the JSON file")
+def switch(verb: str, done: str, so: str, args: argparse.Namespace) -> int:
+    """Use the kill switch, one way or the other."""
     switched = ask(args, "POST", f"{_path(args.task)}/{verb}")
     tell(args, switched, f"{done} {switched['name']} ({switched['id']}): {so}")
     return 0
 
 
 def delete(args: argparse.Namespace) -> int:
-    check_writable(args.json, "the JSON file")
     ask(args, "DELETE", _path(args.task))
     tell(args, {"deleted": args.task}, f"deleted {args.task}")
     return 0

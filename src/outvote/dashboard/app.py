@@ -11,6 +11,7 @@ import gzip
 import importlib.metadata
 import importlib.resources
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -82,10 +83,12 @@ class Dashboard:
             route("/tasks/new", {"GET": self.new_task, "POST": self.create_task}),
             route("/tasks/new/plan", {"GET": self.plan}),
             route("/tasks/{task}", {"GET": self.task}),
-            route("/tasks/{task}/stop", {"GET": self.confirm_stop, "POST": self.stop_task}),
-            route("/tasks/{task}/kill", {"GET": self.confirm_kill, "POST": self.kill_task}),
-            route("/tasks/{task}/revive", {"GET": self.confirm_revive, "POST": self.revive_task}),
-            route("/tasks/{task}/delete", {"GET": self.confirm_delete, "POST": self.delete_task}),
+            route("/tasks/{task}/stop", {"GET": partial(self.confirm, "stop"), "POST": self.stop_task}),
+            route("/tasks/{task}/kill", {"GET": partial(self.confirm, "kill"), "POST": partial(self.switch, True)}),
+            route(
+                "/tasks/{task}/revive", {"GET": partial(self.confirm, "revive"), "POST": partial(self.switch, False)}
+            ),
+            route("/tasks/{task}/delete", {"GET": partial(self.confirm, "delete"), "POST": self.delete_task}),
             route("/tasks/{task}/expectation", {"POST": self.expect}),
             route("/fleet", {"GET": self.fleet}),
             route("/static/plotly.js", {"GET": self.library}),
@@ -172,30 +175,16 @@ class Dashboard:
         """The part of the form's page that the planner fills."""
         return self._page(request, "plan.html", await self._planned(dict(request.query_params)))
 
-    async def confirm_stop(self, request: Request) -> Response:
-        return self._confirm(request, "stop")
-
-    async def confirm_kill(self, request: Request) -> Response:
-        return self._confirm(request, "kill")
-
-    async def confirm_revive(self, request: Request) -> Response:
-        return self._confirm(request, "revive")
-
-    async def confirm_delete(self, request: Request) -> Response:
-        return self._confirm(request, "delete")
+    async def confirm(self, verb: str, request: Request) -> Response:
+        found = self._admin.find(request)
+        return self._page(request, "confirm.html", {"verb": verb, "task": self._admin.describe_task(found)})
 
     async def stop_task(self, request: Request) -> Response:
         found = self._admin.find(request)
         await self._admin.stop_task(found)
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
 
-    async def kill_task(self, request: Request) -> Response:
-        return await self._switch(request, killed=True)
-
-    async def revive_task(self, request: Request) -> Response:
-        return await self._switch(request, killed=False)
-
-    async def _switch(self, request: Request, *, killed: bool) -> Response:
+    async def switch(self, killed: bool, request: Request) -> Response:
         found = self._admin.find(request)
         await self._admin.switch_task(found, killed=killed)
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
@@ -225,10 +214,6 @@ class Dashboard:
     def _planner_answered(self) -> None:
         """Pages that wait for the planner look again."""
         self._server.changes.note(*self._server.fold.tasks)
-
-    def _confirm(self, request: Request, verb: str) -> Response:
-        found = self._admin.find(request)
-        return self._page(request, "confirm.html", {"verb": verb, "task": self._admin.describe_task(found)})
 
     async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
         wrong = None if problem is None else forms.field_of(problem.detail)

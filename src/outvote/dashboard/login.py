@@ -6,7 +6,7 @@ Whoever is here has been told why; where they are led afterwards is a page of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from outvote.network.refusals import NO_TOKEN, NOT_FOR_SERVERS, Refusal
 from outvote.network.tokens import TokenBook, Verdict
@@ -24,18 +24,12 @@ TROUBLE: Final[Mapping[str, str]] = {
 }
 
 
-class Attempt(NamedTuple):
+def judge(tokens: TokenBook, token: str) -> tuple[Verdict, Refusal | None]:
     """What came of showing a token."""
-
-    verdict: Verdict
-    refusal: Refusal | None
-
-
-def judge(tokens: TokenBook, token: str) -> Attempt:
     verdict = tokens.check(token.encode())
     if verdict.role is None:
-        return Attempt(verdict, NO_TOKEN[verdict.why])
-    return Attempt(verdict, NOT_FOR_SERVERS if verdict.role == "application" else None)
+        return verdict, NO_TOKEN[verdict.why]
+    return verdict, NOT_FOR_SERVERS if verdict.role == "application" else None
 
 
 def page(

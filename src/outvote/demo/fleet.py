@@ -40,7 +40,6 @@ class Member:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.ready: dict[str, Any] = {}
-        self.starts = 0
         self._folder = folder
         self._said = folder / f"{name}.ready.json"
         self._log = folder / f"{name}.log"
@@ -67,7 +66,6 @@ class Member:
                 start_new_session=True,
                 preexec_fn=die_with(os.getpid()),
             )
-        self.starts += 1
 
     async def wait_ready(self) -> None:
         deadline = time.monotonic() + START_DEADLINE

@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections import Counter, UserString
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from nats.aio.msg import Msg
@@ -27,15 +26,8 @@ PATIENCE: Final = 5.0
 NOT_TOLD: Final = "the folder is changed, the engine is not yet told: run `outvote fleet push`"
 
 
-@dataclass(frozen=True)
-class Pushed:
-    """Which engines have confirmed."""
-
-    engines: tuple[str, ...]
-
-
-def push(fleet: Fleet, *, patience: float = PATIENCE) -> Pushed:
-    """Returns when every engine of the fleet has confirmed; otherwise says which have."""
+def push(fleet: Fleet, *, patience: float = PATIENCE) -> list[str]:
+    """Return the engines of the fleet once all have confirmed; otherwise say which have."""
     with fleet.change() as draft:
         state, said, credential = draft.state, draft.all_claims(), draft.system_credential()
     claims = [said[state.account], said[state.log]]  # of those accounts whose users can be revoked
@@ -50,7 +42,7 @@ def push(fleet: Fleet, *, patience: float = PATIENCE) -> Pushed:
         )
     with fleet.change() as draft:
         draft.set(told=max(state.claimed, draft.state.told))
-    return Pushed(tuple(confirmed))
+    return confirmed
 
 
 async def _tell(

@@ -83,8 +83,8 @@ class Admin:
             "/v1/tasks": {"GET": self.list, "POST": self.create},
             "/v1/tasks/{task}": {"GET": self.show, "DELETE": self.delete},
             "/v1/tasks/{task}/stop": {"POST": self.stop},
-            "/v1/tasks/{task}/kill": {"POST": self.kill},
-            "/v1/tasks/{task}/revive": {"POST": self.revive},
+            "/v1/tasks/{task}/kill": {"POST": functools.partial(self.switch, True)},
+            "/v1/tasks/{task}/revive": {"POST": functools.partial(self.switch, False)},
             "/v1/tasks/{task}/expectation": {"PUT": self.expect},
             "/v1/edges": {"GET": self.edges},
             "/v1/edges/{edge}/discount": {"POST": self.discount},
@@ -107,13 +107,7 @@ class Admin:
         await self.stop_task(found)
         return answer(Stopped(found.task_id, found.task.name, status(found)))
 
-    async def kill(self, request: Request) -> Response:
-        return await self._switched(request, killed=True)
-
-    async def revive(self, request: Request) -> Response:
-        return await self._switched(request, killed=False)
-
-    async def _switched(self, request: Request, *, killed: bool) -> Response:
+    async def switch(self, killed: bool, request: Request) -> Response:
         found = self.find(request)
         await self.switch_task(found, killed=killed)
         return answer(Switched(found.task_id, found.task.name, killed))

@@ -57,9 +57,6 @@ from outvote.network.records import check_name
 from outvote.network.tls import server_context
 from outvote.network.tokens import TokenBook
 
-HOST: Final = "127.0.0.1"
-PORT: Final = 8700
-
 Body = TypeVar("Body")
 
 _log = logging.getLogger(__name__)
@@ -336,8 +333,8 @@ class EdgeApi:
 
 async def serve(
     edge: Edge,
-    host: str = HOST,
-    port: int = PORT,
+    host: str,
+    port: int,
     *,
     bound: Callable[[int], object] | None = None,
     origins: Sequence[str] = (),

@@ -6,32 +6,24 @@ since the start of the process: nothing here tells of one event.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import InfoMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from outvote.network.edge import Edge
-from outvote.network.http_watch import Traffic
 from outvote.network.metrics_page import counter, gauge, new_registry, one
 
-
-class Served(Protocol):
-    """What the API counts."""
-
-    decisions: int
-    rewards: int
-    refused: Counter[int]
-    traffic: Traffic
+if TYPE_CHECKING:
+    from outvote.network.edge_api import EdgeApi
 
 
 class EdgeCollector(Collector):
     """What the edge did, what it has, and whether the fleet hears of it."""
 
-    def __init__(self, edge: Edge, served: Served) -> None:
+    def __init__(self, edge: Edge, served: EdgeApi) -> None:
         self._edge = edge
         self._served = served
 
@@ -106,5 +98,5 @@ class EdgeCollector(Collector):
         )
 
 
-def registry_of(edge: Edge, served: Served) -> CollectorRegistry:
+def registry_of(edge: Edge, served: EdgeApi) -> CollectorRegistry:
     return new_registry(EdgeCollector(edge, served))

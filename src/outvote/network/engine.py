@@ -103,19 +103,17 @@ class Engine:
         *,
         host: str = "127.0.0.1",
         port: int = DEFAULT_PORT,
-        http_port: int | None = None,
         kit: EngineKit | None = None,
     ) -> None:
         """Nothing happens before `start()`. With a kit only its fleet is let in, over TLS; without one everybody is who
-        reaches `host`. `http_port` opens NATS's monitoring pages, to this machine only."""
+        reaches `host`."""
         self.folder = Path(folder).absolute()
         self.configuration = self.folder / "engine.conf"
         self.log = self.folder / "engine.log"
         self.store = self.folder / "store"
         self.host = host
         self.kit = kit
-        self._port = _checked_port("port", port)
-        self._http_port = None if http_port is None else _checked_port("http_port", http_port)
+        self._port = _checked_port(port)
         self._binary: Binary | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0  # where the log of this process begins
@@ -139,13 +137,6 @@ class Engine:
             )
         scheme = "nats" if self.kit is None else "tls"
         return f"{scheme}://{_address(_LOOPBACK.get(self.host, self.host), self._port)}"
-
-    @property
-    def http_url(self) -> str | None:
-        """Where the monitoring pages are; None without them."""
-        if self._http_port == 0:
-            raise EngineError("no monitoring address yet: with http_port 0 it is taken at the start; start() it first")
-        return None if self._http_port is None else f"http://{_address('127.0.0.1', self._http_port)}"
 
     @property
     def pid(self) -> int | None:
@@ -263,7 +254,6 @@ class Engine:
             accounts=self.folder / "accounts",
             trust=trust,
             ports=self.folder,
-            http=None if self._http_port is None else _address("127.0.0.1", self._http_port or -1),
         )
         return engine_conf.text(chosen, "Written by outvote at each start: changes are lost.")
 
@@ -274,8 +264,6 @@ class Engine:
         except (StopIteration, OSError, ValueError):  # not there, or not yet whole
             return False
         self._port = urlsplit(ports["nats"][0]).port or 0
-        if "monitoring" in ports:
-            self._http_port = urlsplit(ports["monitoring"][0]).port
         host = _LOOPBACK.get(self.host, self.host)
         return process.poll() is None and _greets(host, self._port, secure=self.kit is not None)
 
@@ -285,8 +273,6 @@ class Engine:
         if taken is None:
             return EngineError(f"the engine ended with {_ending(process.returncode)}. {self._end_of_log()}")
         port = int(taken[1])
-        if port == self._http_port:
-            return EngineError(f"the engine's monitoring port {port} is taken by another program; choose another")
         return EngineError(
             f"port {port} of {self.host} is taken by another program; choose another with --engine-port, or, if a NATS "
             f"server runs there that you want to use, give --nats nats://{_address(self.host, port)}"
@@ -348,9 +334,9 @@ def _hold(folder: Path) -> int:
     return held
 
 
-def _checked_port(name: str, port: object) -> int:
+def _checked_port(port: object) -> int:
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise EngineError(f"{name} must be a whole number from 1 to 65535, or 0 for a free one; got {port!r}")
+        raise EngineError(f"port must be a whole number from 1 to 65535, or 0 for a free one; got {port!r}")
     return port
 
 

@@ -53,10 +53,9 @@ def settings(
     trust: Trust | None = None,
     cluster: Cluster | None = None,
     ports: PurePath | None = None,
-    http: str | None = None,
 ) -> dict[str, Any]:
     """All settings of one engine. `accounts` is where it keeps claims that it was told, `ports` where it writes which
-    ports it has taken, `http` where its monitoring pages are. Without `trust` everybody is let in."""
+    ports it has taken. Without `trust` everybody is let in."""
     chosen: dict[str, Any] = {"server_name": name, "listen": listen}
     if ports is not None:
         chosen["ports_file_dir"] = str(ports)
@@ -65,8 +64,6 @@ def settings(
         "logtime_utc": True,
         "jetstream": {"store_dir": str(store), "sync_interval": "always", "max_memory_store": MAX_MEMORY},
     }
-    if http is not None:
-        chosen["http"] = http
     if trust is not None:
         chosen |= {
             "operator": trust.operator,

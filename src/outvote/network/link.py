@@ -191,10 +191,10 @@ class Link:
                 await self._client.check()
             await asyncio.sleep(0.1)
 
-    async def follow(self, read: Read, *, start: int = 1) -> Follower:
-        """Give every record of the log to `read`, in order, from a sequence on; goes on in the background."""
+    async def follow(self, read: Read) -> Follower:
+        """Give every record of the log to `read`, in order; goes on in the background."""
         follower = Follower(self._stream, STREAM, read, doubt=self._client.check)
-        await follower.start(start)
+        await follower.start()
         self._followers.append(follower)
         return follower
 

@@ -61,19 +61,12 @@ def _with_tally(panel: Panel, results: Mapping[str, Result]) -> Panel:
     figure, part = int(panel.name[-2]), panel.name[-1]
     if figure == 6:
         problem = "ab".index(part) + 1
-        band = results[panel_name("tally", problem, "80-20", FIGURE_6_PLAYERS)].regret
-        ends = [panel.curves[0].x[0], panel.curves[0].x[-1]]
-        added = Curve("tally", ends, [band.mean[-1]] * 2, [band.low[-1]] * 2, [band.high[-1]] * 2)
+        cell = results[panel_name("tally", problem, "80-20", FIGURE_6_PLAYERS)]
+        added = Curve.at_horizon("tally", [panel.curves[0].x[0], panel.curves[0].x[-1]], [cell, cell])
     elif part == "a":
         problem, activity = PANELS[figure]
-        swept = [results[panel_name("tally", problem, activity, players)].regret for players in PLAYERS]
-        added = Curve(
-            "tally",
-            [float(players) for players in PLAYERS],
-            [band.mean[-1] for band in swept],
-            [band.low[-1] for band in swept],
-            [band.high[-1] for band in swept],
-        )
+        swept = [results[panel_name("tally", problem, activity, players)] for players in PLAYERS]
+        added = Curve.at_horizon("tally", [*map(float, PLAYERS)], swept)
     else:
         problem, activity = PANELS[figure]
         cell = results[panel_name("tally", problem, activity, CURVE_PLAYERS)]
@@ -91,16 +84,10 @@ def _without_zero(curve: Curve) -> Curve:
 def _frontier(figure: int, results: Mapping[str, Result]) -> Panel:
     problem, activity = PANELS[figure]
 
-    def point(protocol: str, found: list[Result], bits: list[float], notes: list[str]) -> Curve:
-        bands = [result.regret for result in found]
-        return Curve(
-            protocol, bits, [b.mean[-1] for b in bands], [b.low[-1] for b in bands], [b.high[-1] for b in bands], notes
-        )
-
     floors = [results[floor_name(problem, activity, floor)] for floor in FLOORS]
     private = results[private_name(problem, activity)]
     curves = [
-        point(protocol, [result], [result.bits.total], [""])
+        Curve.at_horizon(protocol, [result.bits.total], [result], [""])
         for protocol, result in (
             ("me-local", results[panel_name("me-local", problem, activity, CURVE_PLAYERS)]),
             ("dme", results[panel_name("dme", problem, activity, CURVE_PLAYERS)]),
@@ -110,9 +97,9 @@ def _frontier(figure: int, results: Mapping[str, Result]) -> Panel:
         )
     ]
     curves += [
-        point("tally", floors, [result.bits.total for result in floors], [str(floor) for floor in FLOORS]),
-        point("tally-named", floors, [result.bits.with_arm for result in floors], ["" for _ in FLOORS]),
-        point("tally-private", [private], [private.bits.total], [""]),
+        Curve.at_horizon("tally", [result.bits.total for result in floors], floors, [str(floor) for floor in FLOORS]),
+        Curve.at_horizon("tally-named", [result.bits.with_arm for result in floors], floors, ["" for _ in FLOORS]),
+        Curve.at_horizon("tally-private", [private.bits.total], [private], [""]),
     ]
     players = "uniform" if activity == "uniform" else "80-20"
     return Panel(

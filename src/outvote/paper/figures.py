@@ -36,14 +36,7 @@ def panels(study: Study, results: Mapping[str, Result]) -> list[Panel]:
 
 def _over_players(study: Study, results: Mapping[str, Result], figure: int, problem: int, activity: str) -> Panel:
     def final(name: Callable[[int], str], protocol: str) -> Curve:
-        cells = [results[name(players)] for players in PLAYERS]
-        return Curve(
-            protocol,
-            [float(players) for players in PLAYERS],
-            [cell.regret.mean[-1] for cell in cells],
-            [cell.regret.low[-1] for cell in cells],
-            [cell.regret.high[-1] for cell in cells],
-        )
+        return Curve.at_horizon(protocol, [*map(float, PLAYERS)], [results[name(players)] for players in PLAYERS])
 
     return Panel(
         name=f"figure-{figure}a",
@@ -84,21 +77,11 @@ def _over_time(results: Mapping[str, Result], figure: int, problem: int, activit
 
 
 def _over_active_players(study: Study, results: Mapping[str, Result], problem: int) -> Panel:
-    swept = [results[active_name(problem, active)] for active in ACTIVE_PLAYERS]
     xs = [float(active) for active in ACTIVE_PLAYERS]
-    curves = [
-        Curve(
-            "dme",
-            xs,
-            [cell.regret.mean[-1] for cell in swept],
-            [cell.regret.low[-1] for cell in swept],
-            [cell.regret.high[-1] for cell in swept],
-        )
-    ]
+    curves = [Curve.at_horizon("dme", xs, [results[active_name(problem, active)] for active in ACTIVE_PLAYERS])]
     for protocol in ("me-local", "edme"):
         cell = results[panel_name(protocol, problem, "80-20", FIGURE_6_PLAYERS)]
-        band = cell.regret
-        curves.append(Curve(protocol, [xs[0], xs[-1]], [band.mean[-1]] * 2, [band.low[-1]] * 2, [band.high[-1]] * 2))
+        curves.append(Curve.at_horizon(protocol, [xs[0], xs[-1]], [cell, cell]))
     return Panel(
         name=f"figure-6{'ab'[problem - 1]}",
         title=f"Problem {problem}, {FIGURE_6_PLAYERS} players, {describe('80-20')}: regret after {study.horizon:,}",

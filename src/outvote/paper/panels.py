@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outvote.files import open_whole
 from outvote.simulation.palette import COLOURS
+
+if TYPE_CHECKING:
+    from outvote.simulation.results import Result
 
 LABELS = {
     "dme": "Distributed Median Elimination",
@@ -38,6 +41,13 @@ class Curve:
     high: list[float | None]
     notes: list[str] = field(default_factory=list)
     """What to write beside each point."""
+
+    @classmethod
+    def at_horizon(cls, protocol: str, x: list[float], cells: Sequence[Result], notes: Sequence[str] = ()) -> Curve:
+        """The regret at the end of each cell."""
+        bands = [cell.regret for cell in cells]
+        means, lows = [band.mean[-1] for band in bands], [band.low[-1] for band in bands]
+        return cls(protocol, x, means, lows, [band.high[-1] for band in bands], list(notes))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ PANELS = {2: (1, "uniform"), 3: (2, "uniform"), 4: (1, "80-20"), 5: (2, "80-20")
 """Problem and activity of the figures that have a panel over N and a panel over time."""
 PLAYERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 CURVE_PLAYERS = 64
-ALGORITHMS = ("dme", "me-local", "me-unlimited", "ucb-unlimited")
 FIGURE_6_PLAYERS = 256
 INSTANCES = 8
 ACTIVE_PLAYERS = (1, 2, 4, 8, 16, 32, 51, 64, 80, 96, 128, 160, 192, 224, 256)

@@ -66,14 +66,9 @@ def of_votes(question: Question, task: Task) -> Estimate | None:
     horizon = min(draws_within(pulls, enough, 1e-9) for pulls, enough in needed)
     if not horizon < NEVER:
         return None
-    options: dict[str, Any] = {"quorum": task.quorum}
-    if task.protocol == "dme":
-        options["active_players"] = task.instances[0]
-    else:
-        options["instances"] = len(task.instances)
     for _ in range(4):  # an instance with fewer voters may be slower than the bound on the fastest
         trials = min(max(50_000 // question.players, FEWEST_TRIALS), TRIALS)
-        result = _run(question, task, horizon=horizon, trials=trials, **options)
+        result = _run(question, task, horizon=horizon, trials=trials, **voters(task))
         if result.finished.share == 1:
             break
         horizon *= 4
@@ -93,13 +88,19 @@ def _of_guarded_votes(question: Question, task: Task) -> Estimate | None:
     if not horizon < NEVER:
         return None
     trials = min(max(50_000 // question.players, FEWEST_TRIALS), TRIALS)
-    options: dict[str, Any] = {"quorum": task.quorum}
-    options |= {"active_players": task.instances[0]} if task.protocol == "dme" else {"instances": len(task.instances)}
-    settings = read_settings(**_chosen(question, task, horizon=4 * horizon, trials=trials), **options, engine="fast")
+    chosen = _chosen(question, task, horizon=4 * horizon, trials=trials)
+    settings = read_settings(**chosen, **voters(task), engine="fast")
     result = run_with_votes(settings, most)
     votes = f"{most[0]} votes" if task.protocol == "dme" else f"{task.tolerate} votes more than must be"
     how = f"simulated with {votes} against an arm, the most that it waits for: a bound"
     return _estimate(result, f"{how}, {trials} trials")
+
+
+def voters(task: Task) -> dict[str, Any]:
+    """Who must vote: what a task of votes is made with again."""
+    if task.protocol == "dme":
+        return {"quorum": task.quorum, "active_players": task.instances[0]}
+    return {"quorum": task.quorum, "instances": len(task.instances)}
 
 
 def of_tally(question: Question, task: Task) -> Estimate:

@@ -228,10 +228,6 @@ def _advice(question: Question, options: list[Option], chosen: Option | None) ->
         yield f"{chosen.name} needs {duration(chosen.days)}"
 
 
-def _voters(task: Task) -> dict[str, Any]:
-    return {"active_players": task.instances[0]} if task.protocol == "dme" else {"instances": len(task.instances)}
-
-
 def _easier(question: Question, option: Option) -> str | None:
     """The next round ε, or difference, that is bearable."""
     assert option.days is not None
@@ -249,10 +245,7 @@ def _easier(question: Question, option: Option) -> str | None:
         else:
             if value <= task.epsilon:
                 continue
-            wider = Task(
-                arms=question.arms, players=question.players, epsilon=value, delta=question.delta,
-                protocol=task.protocol, quorum=task.quorum, tolerate=task.tolerate, **_voters(task),
-            )  # fmt: skip
+            wider = Task(**_base(question), epsilon=value, protocol=task.protocol, **estimate.voters(task))
             factor = pulls_per_player(wider.schedules()[-1]) / pulls_per_player(task.schedules()[-1])
             what = f"relax ε to {value:g}"
         if option.days * factor <= BEARABLE:

@@ -48,10 +48,6 @@ class Recorder:
             each.cancel()
         await asyncio.gather(*self._talking, return_exceptions=True)
 
-    @property
-    def bytes_seen(self) -> dict[str, int]:
-        return {way: sum(len(each.said(way)) for each in self.conversations) for way in (UP, DOWN)}
-
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is not None:
