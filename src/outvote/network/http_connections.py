@@ -65,7 +65,7 @@ class Connection(HttpToolsProtocol):
         self.held = 0
         """Bytes that this connection adds to `Watch.held`."""
         self.since = 0
-        """The second in which an unfinished request began; 0 if there is none."""
+        """The second in which the unfinished request began; 0 while nothing is unfinished."""
         self.late = 0
         """Seconds since it should have closed, or since its answer was last read."""
         self.unread = 0

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 async def while_it_runs(engine: Engine) -> None:
-    """Until our own engine has ended by itself. It is not started again here: whoever runs the server does that."""
+    """Until our own engine has ended by itself. The server ends with it, and systemd or Kubernetes restarts the server."""
     while (ending := engine.ending) is None:
         await asyncio.sleep(LIFE_LOOK)
     raise EngineError(

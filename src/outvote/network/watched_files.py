@@ -48,7 +48,7 @@ class WatchedFiles:
 
 
 def _state_of(path: Path) -> tuple[int, int, int] | None:
-    """Differs once the file was replaced; None while there is none."""
+    """Changes when the file is replaced; None while it is missing."""
     try:
         status = path.stat()
     except OSError:
