@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 async def while_it_runs(engine: Engine) -> None:
-    """Until our own engine has ended by itself. The server ends with it, and systemd or Kubernetes restarts the server."""
+    """Wait until our own engine has ended by itself. The server then ends, too; systemd or Kubernetes restarts it."""
     while (ending := engine.ending) is None:
         await asyncio.sleep(LIFE_LOOK)
     raise EngineError(
