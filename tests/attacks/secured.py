@@ -11,7 +11,9 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
+from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +151,12 @@ class Secured:
         lines = (log or self.server_log).read_text().splitlines()
         return [told for line in lines if (told := json.loads(line))["event"] == name]
 
-    def refusals(self, reason: str, log: Path | None = None) -> int:
-        """How many lines say that requests were refused for a reason: a minute must pass between two."""
-        return sum(each["reason"] == reason for each in self.events("requests_refused", log))
+    def is_told(self, name: str, log: Path | None = None, *, reason: str | None = None) -> bool:
+        """Whether something that requesters can cause is in a log: at most one line a minute, however often it was."""
+        told = [each for each in self.events(name, log) if reason is None or each["reason"] == reason]
+        times = [datetime.fromisoformat(each["time"]) for each in told]
+        assert all(later - earlier > timedelta(seconds=59) for earlier, later in pairwise(times)), times
+        return bool(told)
 
     # ---- attackers
 

@@ -53,7 +53,7 @@ def test_a_call_with_no_good_token(secured: Secured, attack: Attack, kind: str) 
             assert said in answer.json()["detail"]
             assert token is None or token not in answer.text
         assert caller.get("/healthz").json() == {"status": "ok"}
-    assert secured.refusals(kind) == 1
+    assert secured.is_told("requests_refused", reason=kind)
     attack.refused(
         f"call the server's API, token {kind}",
         by=ANYBODY,
@@ -99,7 +99,7 @@ def test_clients_that_never_finish(secured: Secured, attack: Attack) -> None:
         for each in slow:
             each.close()
     for log in (secured.server_log, secured.edge_log):
-        until(lambda log=log: len(secured.events("requests_unfinished", log)) == 1, "it is logged, once")  # type: ignore[misc]
+        until(lambda log=log: secured.is_told("requests_unfinished", log), "it is logged")  # type: ignore[misc]
     attack.refused(
         "begin requests, or a TLS handshake, and never finish them",
         by=f"{ANYBODY}, or a program beside a site",
@@ -142,7 +142,8 @@ def test_a_change_from_another_origin(secured: Secured, attack: Attack, headers:
     body = {"arm": "red", "reward": 1}
     assert secured.application.post("/v1/tasks/shop/reward", json=body, headers=headers).status_code == 403
     assert secured.application.post("/v1/tasks/shop/decide", headers=headers).status_code == 403
-    assert secured.refusals("origin") == secured.refusals("origin", secured.edge_log) == 1
+    for log in (secured.server_log, secured.edge_log):
+        assert secured.is_told("requests_refused", log, reason="origin")
     attack.refused(
         f"a request of another site's web page ({next(iter(headers))})",
         by="a page that an operator or a user has open",
@@ -157,7 +158,7 @@ def test_a_name_that_leads_here(secured: Secured, attack: Attack) -> None:
     answer = secured.application.post("/v1/tasks/shop/decide", headers=headers)
     assert answer.status_code == 403
     assert answer.json()["type"].endswith("unknown-host")
-    assert secured.refusals("host", secured.edge_log) == 1
+    assert secured.is_told("requests_refused", secured.edge_log, reason="host")
     attack.refused(
         "reach a site's API under another name (DNS rebinding)",
         by="a page that a user has open",
