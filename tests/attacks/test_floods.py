@@ -27,8 +27,8 @@ from outvote.network.http_watch import UNFINISHED
 
 MOST_MIB = 60
 """That a process may grow by while it is attacked."""
-KEPT_MIB = 40
-"""That it may have kept after sixteen attacks: the heap of C has holes. After one it is less than 10."""
+KEPT_MIB = 30
+"""That it may have kept some time afterwards."""
 SECONDS = 1.5
 """Of each attack: long enough for more than a hundred megabytes."""
 IDLE = 9_000
