@@ -28,7 +28,7 @@ def simulate_example() -> str:
 def plan_example() -> str:
     """A plan, and what it prints."""
     lines = printed_by(PLAN.split())
-    return f"```sh\n.venv/bin/outvote {PLAN} --plot plan.png\n```\n\n```\n{''.join(lines)}```"
+    return f"```sh\n.venv/bin/outvote {PLAN}\n```\n\n```\n{''.join(lines)}```"
 
 
 def printed_by(arguments: list[str]) -> list[str]:

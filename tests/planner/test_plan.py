@@ -125,24 +125,12 @@ def test_traffic_of_each_site_says_who_is_active() -> None:
     assert question.activity.shares().tolist() == [0.9, 0.05, 0.05]
 
 
-def test_a_trace_gives_the_shares_of_its_players(tmp_path: object) -> None:
-    from pathlib import Path
-
-    path = Path(str(tmp_path)) / "trace.txt"
-    path.write_text("0\n1\n0\n2\n0\n0\n")
-    question = ask(arms=2, players=3, activity=str(path), difference=0.2)
-    assert question.activity.shares().tolist() == [4 / 6, 1 / 6, 1 / 6]
-    assert question.note is not None
-    path.write_text("0\n1\n0\n")
-    with pytest.raises(InvalidTask, match="the trace names 2 of the 3 players"):
-        ask(arms=2, players=3, activity=str(path))
-
-
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
         ({"difference": 0}, "difference must be a number above 0 and below 1, got 0"),
         ({"traffic": 0}, "traffic must be a number of events a day above 0, got 0"),
+        ({"activity": "trace.txt"}, "activity must be 'uniform', '80-20' or weights like 3,1,1 in a plan"),
         ({"traffic": [1, 2]}, "one for each of the 8 players, got 2"),
         ({"delta": 1}, "delta must be a number above 0 and below 1, got 1"),
         ({"delta": 0}, "delta must be"),

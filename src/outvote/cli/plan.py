@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli.options import add_json, check_writable, number, number_or_numbers, numbers, write_result
+from outvote.cli.options import add_json, number, number_or_numbers, numbers, write_result
 
 if TYPE_CHECKING:
     from outvote.planner.plan import Plan
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 examples:
   outvote plan --arms 4 --players 20 --baseline .1 --difference .02 --traffic 50000
-  outvote plan --arms 10 --players 64 --epsilon .5 --activity 80-20 --plot plan.png
+  outvote plan --arms 10 --players 64 --epsilon .5 --activity 80-20
   outvote plan --arms 4 --players 20 --tolerate 2
   outvote plan --means .3,.25,.2 --players 3 --traffic 9000,4000,500 --privacy-budget 1 --json
 """
@@ -40,7 +40,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     world.add_argument("--difference", type=number, help="the smallest difference worth detecting (ε, else .1)")
     world.add_argument("--baseline", type=number, help="mean reward of all but the best (so that ½ is in the middle)")
     world.add_argument("--means", type=numbers, help="mean rewards, instead of both: like .7,.5,.3")
-    world.add_argument("--activity", default="uniform", help="uniform, 80-20, weights like 3,1,1, or a trace (uniform)")
+    world.add_argument("--activity", default="uniform", help="uniform, 80-20, or weights like 3,1,1 (uniform)")
     world.add_argument(
         "--traffic", type=number_or_numbers, help="events a day: of the whole fleet, or of each site like 9000,400,400"
     )
@@ -52,34 +52,21 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     out = parser.add_argument_group("what comes out")
     out.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
-    out.add_argument("--plot", metavar="FILE", help="draw events against bits: .png, .svg or .pdf")
     add_json(out)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     from outvote.cli.progress import trials_bar
-    from outvote.planner import plan, plot, question
-    from outvote.simulation.plots import check_format
+    from outvote.planner import plan, question
 
-    given = {key: value for key, value in vars(args).items() if key not in ("command", "run", "json", "plot")}
+    given = {key: value for key, value in vars(args).items() if key not in ("command", "run", "json")}
     asked = question.ask(**given)
-    check_writable(args.plot, "the plot")
-    if args.plot:
-        check_format(args.plot)
     with trials_bar("planning", plan.count(asked)) as advance:
         made = plan.make(asked, progress=advance)
-    if args.plot:
-        plot.draw(made, args.plot)
     if write_result(args, made.to_json()):
         show(made)
-        if args.plot:
-            print(f"plot written to {args.plot}")
     return 0
-
-
-def _tolerated(liars: int) -> str:
-    return f", {liars} may lie" if liars else ""
 
 
 def show(made: Plan) -> None:
@@ -91,14 +78,13 @@ def show(made: Plan) -> None:
     from outvote.planner.duration import duration
 
     asked = made.question
+    tolerated = f", {asked.tolerate} may lie" if asked.tolerate else ""
     console = Console(highlight=False)
     console.print(
         f"[bold]{asked.arms} variants, {asked.players} sites[/bold] ({asked.activity.name}, N_γ "
-        f"{asked.active_players:g}), δ {asked.delta:g}{_tolerated(asked.tolerate)}; the best has a mean of "
+        f"{asked.active_players:g}), δ {asked.delta:g}{tolerated}; the best has a mean of "
         f"{max(asked.means):.3g}, the next is {asked.difference:.3g} worse; seed {asked.seed}"
     )
-    if asked.note:
-        console.print(asked.note)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
     table.add_column("how")

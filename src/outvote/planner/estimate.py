@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from outvote.core.task import Task
@@ -128,14 +128,12 @@ def of_tally(question: Question, task: Task) -> Estimate:
     factor = bound / easier
     # A round is of one site: the first wave, in which each fills all arms once, is long, and is scaled with the rest.
     rather = ", the first wave too: rather too many" if task.tolerate else ""
-    return Estimate(
+    return replace(
+        found,
         draws=found.draws * factor,
         low=found.low * factor,
         high=found.high * factor,
         bits_up=found.bits_up * factor,
-        bits_down=found.bits_down,
-        wrong=found.wrong,
-        trials=found.trials,
         how=f"{found.how} at a difference of {wider:.3g}, scaled by the information-theoretic bound{rather}",
     )
 

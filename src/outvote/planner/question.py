@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import Any
 
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
-from outvote.simulation.activity import Trace, Weighted, read_activity
+from outvote.simulation.activity import Weighted, read_activity
 
 DEFAULT_DIFFERENCE = 0.1
 LEAST_DIFFERENCE = 1e-6
@@ -36,8 +34,6 @@ class Question:
     floor: int | None
     privacy_budget: float | None
     seed: int
-    note: str | None
-    """What was made of the activity that was given."""
     tolerate: int = 0
     """Sites that may lie."""
 
@@ -53,20 +49,7 @@ class Question:
         return best - second
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "arms": self.arms,
-            "players": self.players,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "active_players": self.active_players,
-            "activity": self.activity.name,
-            "means": list(self.means),
-            "traffic": self.traffic,
-            "floor": self.floor,
-            "privacy_budget": self.privacy_budget,
-            "seed": self.seed,
-            "tolerate": self.tolerate,
-        }
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"activity": self.activity.name}
 
 
 def ask(
@@ -108,7 +91,7 @@ def ask(
             "less takes more events than there are"
         )
     total = _traffic(traffic, sites)
-    law, note = _activity(activity, traffic, sites)
+    law = _activity(activity, traffic, sites)
     active = float(law.default_active_players() if active_players is None else active_players)
     question = Question(
         arms=count,
@@ -122,7 +105,6 @@ def ask(
         floor=None if floor is None else _whole("floor", floor, 2, 127),
         privacy_budget=privacy_budget,
         seed=_whole("seed", seed, 0, 2**53),
-        note=note,
         tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2),
     )
     # The tasks themselves refuse the rest: δ, N_γ, the budget. Votes that tolerate too few liars are left out of plans.
@@ -165,25 +147,16 @@ def _means(
     return (baseline + difference, *(baseline,) * (arms - 1))
 
 
-def _activity(
-    activity: str | Sequence[float], traffic: float | Sequence[float] | None, players: int
-) -> tuple[Weighted, str | None]:
+def _activity(activity: str | Sequence[float], traffic: float | Sequence[float] | None, players: int) -> Weighted:
     if isinstance(traffic, Sequence):
         if activity != "uniform":
             raise InvalidTask("traffic for each site says who is active: leave out --activity")
         activity = list(traffic)
+    elif isinstance(activity, str) and activity not in ("uniform", "80-20") and "," not in activity:
+        raise InvalidTask(f"activity must be 'uniform', '80-20' or weights like 3,1,1 in a plan, got {activity!r}")
     law = read_activity(activity, players)
-    if isinstance(law, Weighted):
-        return law, None
-    assert isinstance(law, Trace)
-    found = Counter(int(line) for line in Path(law.path).read_text(encoding="utf-8").split())
-    if len(found) < players:
-        raise InvalidTask(
-            f"the trace names {len(found)} of the {players} players: those it does not name would never finish; give "
-            f"--players {len(found)} and number them from 0, or a longer trace"
-        )
-    weights = tuple(float(found[player]) for player in range(players))
-    return Weighted("trace", weights, players), "players are drawn as often as in the trace, in any order"
+    assert isinstance(law, Weighted)  # a trace is refused above
+    return law
 
 
 def _traffic(traffic: float | Sequence[float] | None, players: int) -> float | None:
