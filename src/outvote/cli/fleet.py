@@ -126,7 +126,7 @@ def _add_renew(actions: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_token(actions: argparse._SubParsersAction[Any]) -> None:
-    parser = _add(actions, "token", "tokens of the servers' API, or of an edge's", "token list", None)
+    parser = _add(actions, "token", "tokens of the servers' API, or of an edge's", "token add ci --role viewer", None)
     tokens = parser.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=type(parser))
     action = _add(
         tokens,
@@ -145,9 +145,6 @@ def _add_token(actions: argparse._SubParsersAction[Any]) -> None:
     add_json(action)
     action = _add(tokens, "remove", "forget a token: it counts no more", "token remove ci", do.token_remove)
     action.add_argument("name", metavar="NAME")
-    _add_edge(action)
-    add_json(action)
-    action = _add(tokens, "list", "names, roles and ends of tokens", "token list", do.token_list)
     _add_edge(action)
     add_json(action)
 

@@ -201,17 +201,6 @@ def token_remove(args: argparse.Namespace) -> int:
     return 0
 
 
-def token_list(args: argparse.Namespace) -> int:
-    from outvote.cli import fleet_show
-    from outvote.fleet.members import list_tokens
-    from outvote.fleet.overview import token_record
-
-    found = [token_record(each, time.time()) for each in list_tokens(_fleet(args), edge=args.edge)]
-    if write_result(args, {"tokens": found}):
-        fleet_show.show_tokens(found)
-    return 0
-
-
 def export(args: argparse.Namespace) -> int:
     from outvote.files import write_private
     from outvote.fleet.export import export_files, read_kit, secret_manifest

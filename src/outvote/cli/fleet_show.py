@@ -1,4 +1,4 @@
-"""A fleet for people: the tables of `outvote fleet list` and `outvote fleet token list`."""
+"""A fleet for people: the tables of `outvote fleet list`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ def show(found: dict[str, Any]) -> None:
         more = f", and {each['older']} older" if each["older"] else ""
         table.add_row(Text(each["name"]), _state(each["state"], more), day(each["expires"]), Text(each["https"] or ""))
     console.print(table)
-    console.print(_tokens(found["tokens"], of=True))
+    table = _table("token", "role", "state", "until", "of")
+    for each in found["tokens"]:
+        end = day(each["expires"])
+        table.add_row(Text(each["name"]), each["role"], _state(each["state"]), end, Text(each["of"]))
+    console.print(table)
     table = _table("certificate", "state", "until")
     for each in found["certificates"]:
         table.add_row(Text(each["file"]), _state(each["state"]), day(each["expires"]))
@@ -31,19 +35,6 @@ def show(found: dict[str, Any]) -> None:
         console.print(
             "the engine is not known to have been told of all revocations: run `outvote fleet push`", style="red"
         )
-
-
-def show_tokens(tokens: list[dict[str, Any]]) -> None:
-    console = Console(highlight=False)
-    console.print(_tokens(tokens, of=False) if tokens else "no tokens; outvote fleet token add makes one")
-
-
-def _tokens(tokens: list[dict[str, Any]], *, of: bool) -> Table:
-    table = _table("token", "role", "state", "until", *(["of"] if of else []))
-    for each in tokens:
-        end = [Text(each["of"])] if of else []
-        table.add_row(Text(each["name"]), each["role"], _state(each["state"]), day(each["expires"]), *end)
-    return table
 
 
 def _state(state: str, more: str = "") -> Text:

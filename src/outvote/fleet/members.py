@@ -193,11 +193,6 @@ def remove_token(fleet: Fleet, name: str, *, edge: str | None = None) -> int:
         return len(tokens) - len(left)
 
 
-def list_tokens(fleet: Fleet, *, edge: str | None = None) -> list[Token]:
-    with fleet.change() as draft:
-        return _tokens(draft, edge)
-
-
 def _tokens(draft: Draft, edge: str | None) -> list[Token]:
     member = _member(draft, edge)
     if member.certificate is None:
