@@ -80,7 +80,8 @@ def _class(found: type) -> Iterator[str]:
         yield from _interface(found)
         return
     fields = dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
-    init = vars(found).get("__init__")
+    own = [found, *(base for base in found.__bases__ if base.__name__.startswith("_"))]  # a private base is not shown
+    init = next((vars(each)["__init__"] for each in own if "__init__" in vars(each)), None)
     if not inspect.isfunction(init) or (fields and not init.__doc__):  # a dataclass has its own
         init = None
     given = _bases(found) if init is None else _signature(_without_first(init), result=False)

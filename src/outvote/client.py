@@ -24,8 +24,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -35,6 +34,8 @@ PATIENCE: Final = 1.0
 """Seconds that an edge may take: it is beside the application and answers in a fraction of a millisecond."""
 FIRST_PAUSE: Final = 0.05
 """Seconds before a connection is tried again: doubled each time."""
+
+_Http = TypeVar("_Http", httpx.Client, httpx.AsyncClient)
 
 _log = logging.getLogger(__name__)
 _NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
@@ -107,8 +108,11 @@ class Evaluation:
     """`SPLIT` while the task explores, `STATIC` once it has ended, `DISABLED` while its kill switch is on."""
 
 
-class Client:
-    """For ordinary code; may be shared by threads. Make one for each process: connections do not survive a fork."""
+class _Base(Generic[_Http]):
+    """What both clients have: how they connect, and the troubles they have told, so that an outage is one line.
+
+    No line of the log holds an arm, a ticket, a reward, or anything that the edge has said.
+    """
 
     def __init__(
         self,
@@ -123,19 +127,79 @@ class Client:
         `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
         and nobody else is trusted then.
         """
-        self._http = httpx.Client(**_settings(edge, timeout, token, ca))
+        if not edge.startswith(("http://", "https://")):
+            raise ValueError(f"the edge must be an address like {DEFAULT_EDGE}, got {edge!r}")
+        self._http: _Http = self._open(
+            base_url=edge,
+            timeout=timeout,
+            trust_env=False,
+            headers=_headers(edge, token),
+            verify=True if ca is None else ssl.create_default_context(cafile=str(ca)),
+        )
         self._timeout = timeout
-        self._notes = _Notes()
+        self._lock = threading.Lock()
+        self._told: set[tuple[str, str]] = set()
+
+    def _open(self, **settings: Any) -> _Http:
+        raise NotImplementedError
+
+    def _fall_back(self, task: str, fallback: str | None, error: EdgeError) -> Decision:
+        if fallback is None:
+            raise error
+        self._tell(task, "decide", error, "the fallback is shown")
+        return Decision(task, fallback, "")
+
+    def _begin_reward(self, decision: Decision, value: float | None) -> bool:
+        """Whether to send it. From here on it counts as sent, until it is certain that it was not."""
+        if value is not None:
+            decision.reward(value)
+        if decision.value is None:
+            raise ValueError("a reward is needed: reward(decision, 1), or decision.reward(1) before")
+        if not decision.decided:
+            return False
+        with self._lock:  # two threads may hold one decision
+            if decision.rewarded:
+                raise AlreadyRewarded(f"this decision of task {decision.task!r} has been rewarded: once is all")
+            decision.rewarded = True
+        return True
+
+    def _reward_failed(self, decision: Decision, error: EdgeError, *, strict: bool) -> bool:
+        if error.changed_nothing:
+            decision.rewarded = False
+        self._tell(decision.task, "reward", error, "rewards are lost")
+        if strict:
+            raise error
+        return False
+
+    def _went_well(self, task: str, what: str) -> None:
+        if self._told:
+            with self._lock:
+                self._told.discard((task, what))
+
+    def _tell(self, task: str, what: str, error: EdgeError, then: str) -> None:
+        with self._lock:
+            if (task, what) in self._told:
+                return
+            self._told.add((task, what))
+        why = "no answer" if error.status is None else f"status {error.status}"
+        _log.warning(
+            "%s at the edge for task %r failed (%s): %s. Said once until it works again", what, task, why, then
+        )
+
+
+class Client(_Base[httpx.Client]):
+    """For ordinary code; may be shared by threads. Make one for each process: connections do not survive a fork."""
+
+    def _open(self, **settings: Any) -> httpx.Client:
+        return httpx.Client(**settings)
 
     def decide(self, task: str, *, fallback: str | None = None) -> Decision:
         """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
         try:
             found = _decision(task, self._send(_path(task, "decide"), patient=fallback is None))
         except EdgeError as error:
-            if fallback is None:
-                raise
-            return self._notes.fall_back(task, fallback, error)
-        self._notes.went_well(task, "decide")
+            return self._fall_back(task, fallback, error)
+        self._went_well(task, "decide")
         return found
 
     def evaluate(self, task: str) -> Evaluation:
@@ -148,16 +212,13 @@ class Client:
         Nothing is sent for a decision that the edge did not make. With `strict=False` an edge that refuses or does not
         answer is no error either: it is logged, and the answer is False.
         """
-        if not self._notes.begin_reward(decision, value):
+        if not self._begin_reward(decision, value):
             return False
         try:
             self._send(_path(decision.task, "reward"), decision.body(), patient=True)
         except EdgeError as error:
-            self._notes.reward_failed(decision, error)
-            if strict:
-                raise
-            return False
-        self._notes.went_well(decision.task, "reward")
+            return self._reward_failed(decision, error, strict=strict)
+        self._went_well(decision.task, "reward")
         return True
 
     @contextmanager
@@ -177,9 +238,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _send(self, path: str, body: dict[str, Any] | None = None, *, patient: bool) -> httpx.Response:
@@ -195,53 +254,30 @@ class Client:
             pause *= 2
 
 
-class AsyncClient:
+class AsyncClient(_Base[httpx.AsyncClient]):
     """For asyncio."""
 
-    def __init__(
-        self,
-        edge: str = DEFAULT_EDGE,
-        *,
-        timeout: float = PATIENCE,
-        token: str | None = None,
-        ca: str | Path | None = None,
-    ) -> None:
-        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together.
-
-        `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
-        and nobody else is trusted then.
-        """
-        self._http = httpx.AsyncClient(**_settings(edge, timeout, token, ca))
-        self._timeout = timeout
-        self._notes = _Notes()
+    def _open(self, **settings: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(**settings)
 
     async def decide(self, task: str, *, fallback: str | None = None) -> Decision:
         """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
         try:
             found = _decision(task, await self._send(_path(task, "decide"), patient=fallback is None))
         except EdgeError as error:
-            if fallback is None:
-                raise
-            return self._notes.fall_back(task, fallback, error)
-        self._notes.went_well(task, "decide")
+            return self._fall_back(task, fallback, error)
+        self._went_well(task, "decide")
         return found
-
-    async def evaluate(self, task: str) -> Evaluation:
-        """A decision with its reason, over OpenFeature's protocol; see `Client.evaluate`."""
-        return _evaluation(task, await self._send(_flag(task), {}, patient=False))
 
     async def reward(self, decision: Decision, value: float | None = None, *, strict: bool = True) -> bool:
         """What came of it: now or later, once. Returns whether the edge took it; see `Client.reward`."""
-        if not self._notes.begin_reward(decision, value):
+        if not self._begin_reward(decision, value):
             return False
         try:
             await self._send(_path(decision.task, "reward"), decision.body(), patient=True)
         except EdgeError as error:
-            self._notes.reward_failed(decision, error)
-            if strict:
-                raise
-            return False
-        self._notes.went_well(decision.task, "reward")
+            return self._reward_failed(decision, error, strict=strict)
+        self._went_well(decision.task, "reward")
         return True
 
     @asynccontextmanager
@@ -263,9 +299,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def _send(self, path: str, body: dict[str, Any] | None = None, *, patient: bool) -> httpx.Response:
@@ -281,72 +315,6 @@ class AsyncClient:
             pause *= 2
 
 
-class _Notes:
-    """What a client remembers: the troubles it has told, so that an outage is one line and not one per visitor.
-
-    No line holds an arm, a ticket, a reward, or anything that the edge has said.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._told: set[tuple[str, str]] = set()
-
-    def fall_back(self, task: str, fallback: str, error: EdgeError) -> Decision:
-        self._tell(task, "decide", error, "the fallback is shown")
-        return Decision(task, fallback, "")
-
-    def begin_reward(self, decision: Decision, value: float | None) -> bool:
-        """Whether to send it. From here on it counts as sent, until it is certain that it was not."""
-        if value is not None:
-            decision.reward(value)
-        if decision.value is None:
-            raise ValueError("a reward is needed: reward(decision, 1), or decision.reward(1) before")
-        if not decision.decided:
-            return False
-        with self._lock:  # two threads may hold one decision
-            if decision.rewarded:
-                raise AlreadyRewarded(f"this decision of task {decision.task!r} has been rewarded: once is all")
-            decision.rewarded = True
-        return True
-
-    def reward_failed(self, decision: Decision, error: EdgeError) -> None:
-        if error.changed_nothing:
-            decision.rewarded = False
-        self._tell(decision.task, "reward", error, "rewards are lost")
-
-    def went_well(self, task: str, what: str) -> None:
-        if self._told:
-            with self._lock:
-                self._told.discard((task, what))
-
-    def _tell(self, task: str, what: str, error: EdgeError, then: str) -> None:
-        with self._lock:
-            if (task, what) in self._told:
-                return
-            self._told.add((task, what))
-        why = "no answer" if error.status is None else f"status {error.status}"
-        _log.warning(
-            "%s at the edge for task %r failed (%s): %s. Said once until it works again", what, task, why, then
-        )
-
-
-def _settings(edge: str, timeout: float, token: str | None, ca: str | Path | None) -> dict[str, Any]:
-    """What both clients tell httpx."""
-    return {
-        "base_url": _checked_url(edge),
-        "timeout": timeout,
-        "trust_env": False,
-        "headers": _headers(edge, token),
-        "verify": _trusted(ca),
-    }
-
-
-def _checked_url(edge: str) -> str:
-    if not edge.startswith(("http://", "https://")):
-        raise ValueError(f"the edge must be an address like {DEFAULT_EDGE}, got {edge!r}")
-    return edge
-
-
 def _headers(edge: str, token: str | None) -> dict[str, str]:
     """What goes with every request; it is not told to whoever the edge might lead to, as nobody is followed."""
     if token is None:
@@ -356,11 +324,6 @@ def _headers(edge: str, token: str | None) -> dict[str, str]:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise ValueError("a token is printable ASCII without spaces: read it from its file and strip() it")
     return {"Authorization": f"Bearer {token}"}
-
-
-def _trusted(ca: str | Path | None) -> ssl.SSLContext | bool:
-    """Those of the system's, if nobody is named."""
-    return True if ca is None else ssl.create_default_context(cafile=str(ca))
 
 
 def _path(task: str, what: str) -> str:

@@ -56,18 +56,14 @@ class OutvoteProvider(AbstractProvider):
         edge: str = DEFAULT_EDGE,
         *,
         timeout: float = PATIENCE,
-        most_decisions: int = MOST_DECISIONS,
         token: str | None = None,
         ca: str | Path | None = None,
     ) -> None:
         """`timeout` is in seconds, for each step of a request; `token` and `ca` are as `Client` has them."""
         super().__init__()
-        if most_decisions < 1:
-            raise ValueError(f"at least one decision must be remembered, got most_decisions={most_decisions!r}")
         self._connect: Callable[[], Client] = lambda: Client(edge, timeout=timeout, token=token, ca=ca)
         """It holds the token, and does not show it."""
         self._client: Client | None = self._connect()
-        self._most = most_decisions
         self._lock = threading.Lock()
         self._decisions: OrderedDict[tuple[str, str], Decision] = OrderedDict()
         """By flag and targeting key: the last decision, while it has no reward."""
@@ -187,7 +183,7 @@ class OutvoteProvider(AbstractProvider):
             if newest or place not in self._decisions:
                 self._decisions[place] = decision
                 self._decisions.move_to_end(place)
-                while len(self._decisions) > self._most:
+                while len(self._decisions) > MOST_DECISIONS:
                     self._decisions.popitem(last=False)
 
 

@@ -25,7 +25,7 @@ from network.edge_http import read_metrics
 from network.processes import Running, Start, an_edge, request, until
 from network.secured_edge import secured_edge
 from network.test_client import answering, response
-from outvote.client import AsyncClient, Client, EdgeError
+from outvote.client import Client, EdgeError
 from outvote.openfeature import OutvoteProvider
 
 from .shop import HERE, SWITCH, buys, create, green_has_won, play, provided
@@ -88,7 +88,7 @@ def test_strings_and_booleans_come_with_variant_reason_and_ticket(
     asyncio.run(later())
 
 
-def test_both_clients_evaluate_and_reward(server: Running, ams: Running) -> None:
+def test_the_client_evaluates_and_rewards(server: Running, ams: Running) -> None:
     create(server, ams, **WHOLE)
     with Client(ams.url("edge"), timeout=20) as client:
         found = client.evaluate("shop")
@@ -97,13 +97,7 @@ def test_both_clients_evaluate_and_reward(server: Running, ams: Running) -> None
         for name in ("nobody", "shop/x", "../shop", ""):
             with pytest.raises(EdgeError, match=r"the edge answered 404: (unknown task|nothing is at)"):
                 client.evaluate(name)
-
-    async def later() -> None:
-        async with AsyncClient(ams.url("edge"), timeout=20) as client:
-            assert await client.reward((await client.evaluate("shop")).decision, 1)
-
-    asyncio.run(later())
-    assert counts(ams) == (2, 2)
+    assert counts(ams) == (1, 1)
 
 
 def test_what_cannot_be_evaluated_is_the_default_with_its_reason(
@@ -211,17 +205,16 @@ def test_what_may_have_been_received_is_not_sent_again() -> None:
     assert not any(b"ann" in each for each in requests), "a targeting key left the process"
 
 
-def test_memory_is_bounded_and_the_oldest_is_forgotten(server: Running, ams: Running) -> None:
+def test_memory_is_bounded_and_the_oldest_is_forgotten(
+    server: Running, ams: Running, flags: OpenFeatureClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     create(server, ams, **WHOLE)
-    provider = OutvoteProvider(ams.url("edge"), timeout=20, most_decisions=3)
-    with provided(provider) as flags:
-        for visitor in range(5):
-            flags.get_string_value("shop", "none", EvaluationContext(str(visitor)))
-        for visitor in range(5):
-            flags.track("shop", EvaluationContext(str(visitor)))
+    monkeypatch.setattr("outvote.openfeature.MOST_DECISIONS", 3)
+    for visitor in range(5):
+        flags.get_string_value("shop", "none", EvaluationContext(str(visitor)))
+    for visitor in range(5):
+        flags.track("shop", EvaluationContext(str(visitor)))
     assert counts(ams) == (5, 3)
-    with pytest.raises(ValueError, match="at least one decision"):
-        OutvoteProvider(most_decisions=0)
     with pytest.raises(ValueError, match="must be an address like"):
         OutvoteProvider("127.0.0.1:8700")
 
