@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from outvote import __version__
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidTask
 from outvote.core.task import PROTOCOLS
 from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
@@ -69,7 +69,8 @@ class Dashboard:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        self._templates.globals.update(version=__version__, plotly=plotly_version(), urlencode=urlencode)
+        plotly = importlib.metadata.version("plotly")
+        self._templates.globals.update(version=__version__, plotly=plotly, urlencode=urlencode)
         for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment", "on_form"):
             self._templates.filters[each] = getattr(formats, each)
         self._templates.filters["duration"] = duration
@@ -173,7 +174,7 @@ class Dashboard:
 
     async def plan(self, request: Request) -> Response:
         """The part of the form's page that the planner fills."""
-        return self._page(request, "plan.html", await self._planned(dict(request.query_params)))
+        return self._page(request, "plan_part.html", await self._planned(dict(request.query_params)))
 
     async def confirm(self, verb: str, request: Request) -> Response:
         found = self._admin.find(request)
@@ -226,7 +227,7 @@ class Dashboard:
         try:
             return {"plan": await self.planner.plan(forms.question_of(form)), "trouble": None, "form": form}
         except (InvalidTask, PlannerFailed, Refused) as error:
-            return {"plan": None, "trouble": _said(error), "form": form}
+            return {"plan": None, "trouble": str(error), "form": form}
 
     def _page(
         self, request: Request, template: str, context: Mapping[str, Any], *, topics: str = "", status: int = 200
@@ -249,18 +250,9 @@ class Dashboard:
         return Response(text, status_code=status, media_type="text/html", headers=HEADERS)
 
 
-def _said(error: OutvoteError) -> str:
-    return error.problem.detail if isinstance(error, Refused) else str(error)
-
-
 def plotly_library() -> Path:
     return Path(str(importlib.resources.files("plotly"))) / "package_data" / "plotly.min.js"
 
 
 def _packed_library() -> bytes:
     return gzip.compress(plotly_library().read_bytes(), 6)
-
-
-def plotly_version() -> str:
-    """Of the package that brings the library."""
-    return importlib.metadata.version("plotly")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from outvote.dashboard.words import STATES
-from outvote.network.admin_fleet import EdgeList, FleetEdge, edge_list
+from outvote.network.admin_fleet import FleetEdge, edge_list
 from outvote.network.operated import OperatedServer
 from outvote.network.signs import EdgeState
 
@@ -16,21 +16,6 @@ TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive"
 PAGE: Final = 100
 """Edges in a table."""
 MOST_DOTS: Final = 5_000
-
-
-@dataclass(frozen=True)
-class FleetPage:
-    """`runs` are all edges in the order of their names, those that are alike as one; `rows` are those of this page."""
-
-    fleet: EdgeList
-    runs: list[Run]
-    rows: list[FleetEdge]
-    meanings: dict[str, str]
-    query: str
-    state: str
-    page: int
-    pages: int
-    found: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +39,8 @@ def _runs(edges: Sequence[FleetEdge]) -> list[Run]:
     return runs
 
 
-def fleet(server: OperatedServer, asked: Mapping[str, str]) -> FleetPage:
+def fleet(server: OperatedServer, asked: Mapping[str, str]) -> dict[str, Any]:
+    """`runs` are all edges in the order of their names, those that are alike as one; `rows` are those of this page."""
     listed = edge_list(server)
     query, state = asked.get("q", "").strip(), asked.get("state", "")
     wanted = [
@@ -66,17 +52,17 @@ def fleet(server: OperatedServer, asked: Mapping[str, str]) -> FleetPage:
     pages = max(-(-len(wanted) // PAGE), 1)
     number = asked.get("page", "1")
     page = min(max(int(number), 1), pages) if number.isascii() and number.isdigit() and len(number) < 9 else 1
-    return FleetPage(
-        fleet=listed,
-        runs=_runs(listed.edges[:MOST_DOTS]),
-        rows=wanted[(page - 1) * PAGE : page * PAGE],
-        meanings=STATES,
-        query=query,
-        state=state,
-        page=page,
-        pages=pages,
-        found=len(wanted),
-    )
+    return {
+        "fleet": listed,
+        "runs": _runs(listed.edges[:MOST_DOTS]),
+        "rows": wanted[(page - 1) * PAGE : page * PAGE],
+        "meanings": STATES,
+        "query": query,
+        "state": state,
+        "page": page,
+        "pages": pages,
+        "found": len(wanted),
+    }
 
 
 def by_trouble(edge: FleetEdge) -> tuple[int, bool, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from outvote.core.tally_server import TallyServer
 from outvote.network.admin_api import Admin
-from outvote.network.admin_views import Status, TaskSummary, UnreadableTask
+from outvote.network.admin_views import Status, TaskSummary
 from outvote.network.fold import FoldedTask
 
 ORDER: Final[tuple[Status, ...]] = ("held", "running", "finished", "stopped")
@@ -29,19 +29,7 @@ class Row:
     pips: tuple[bool, ...]
 
 
-@dataclass(frozen=True)
-class Overview:
-    rows: list[Row]
-    unreadable: tuple[UnreadableTask, ...]
-    counts: Counter[str]
-    edges: Counter[str]
-    bits: int
-    query: str
-    status: str
-    total: int
-
-
-def overview(admin: Admin, asked: Mapping[str, str]) -> Overview:
+def overview(admin: Admin, asked: Mapping[str, str]) -> dict[str, Any]:
     """All tasks, or those whose name holds what is asked for, and whose status is."""
     listed = admin.tasks()
     tasks = listed.tasks
@@ -53,16 +41,16 @@ def overview(admin: Admin, asked: Mapping[str, str]) -> Overview:
     ]
     wanted.sort(key=lambda shown: (ORDER.index(shown.status), -shown.created))
     folded = admin.server.fold.tasks
-    return Overview(
-        rows=[_row(shown, folded[shown.id]) for shown in wanted],
-        unreadable=listed.unreadable,
-        counts=Counter(shown.status for shown in tasks),
-        edges=Counter(admin.server.edge_counts()),
-        bits=sum(shown.bits.total for shown in tasks),
-        query=query,
-        status=status,
-        total=len(tasks),
-    )
+    return {
+        "rows": [_row(shown, folded[shown.id]) for shown in wanted],
+        "unreadable": listed.unreadable,
+        "counts": Counter(shown.status for shown in tasks),
+        "edges": admin.server.edge_counts(),
+        "bits": sum(shown.bits.total for shown in tasks),
+        "query": query,
+        "status": status,
+        "total": len(tasks),
+    }
 
 
 def _row(shown: TaskSummary, found: FoldedTask) -> Row:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
 from outvote.dashboard import charts, words
 from outvote.dashboard.fleet_page import by_trouble
-from outvote.dashboard.forecast import Ask, Forecast, forecast
+from outvote.dashboard.forecast import Ask, forecast
 from outvote.network.admin_api import Admin
 from outvote.network.admin_fleet import FleetEdge, edge_list
 from outvote.network.admin_views import ArmView, LiftView, TaskDescription
@@ -26,59 +27,33 @@ class Event:
     what: str
 
 
-@dataclass(frozen=True)
-class TaskPage:
-    shown: TaskDescription
-    headline: str
-    disagreement: str | None
-    arms: list[ArmView]
-    lifts: list[LiftView]
-    figures: dict[str, str]
-    events: list[Event]
-    forecast: Forecast | None
-    bound: int
-    bound_is: str
-    eavesdropped: list[str]
-    edges: list[FleetEdge]
-    edge_counts: dict[str, int]
-    edges_total: int
-    discounted: frozenset[str]
-    details: dict[str, str]
-
-    @property
-    def tally(self) -> bool:
-        return self.shown.protocol == "tally"
-
-
-def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> TaskPage:
+def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> dict[str, Any]:
+    """What the template shows, by name."""
     shown = admin.describe_task(found)
-    server = admin.server
-    now = server.clock()
+    now = admin.server.clock()
     edges = _edges(admin, found)
-    counts = {"alive": 0, "awaited": 0, "silent": 0, "missing": 0}
-    for edge in edges:
-        counts[edge.state] += 1
     bound, bound_is = words.bits_bound(found)
     discounted = frozenset(each.edge for each in shown.discounted)
     lifts = sorted(shown.lifts, key=lambda each: each.difference)
-    return TaskPage(
-        shown=shown,
-        headline=words.headline(shown),
-        disagreement=words.disagreement(shown),
-        arms=_ordered(shown),
-        lifts=lifts,
-        figures=_figures(shown, lifts, now),
-        events=_events(shown),
-        forecast=forecast(shown, ask, now) if shown.status == "running" else None,
-        bound=bound,
-        bound_is=bound_is,
-        eavesdropped=words.eavesdropped(found, shown.edge_count),
-        edges=sorted(edges, key=lambda edge: (edge.edge not in discounted, by_trouble(edge)))[:MOST_EDGES],
-        edge_counts=counts,
-        edges_total=len(edges),
-        discounted=discounted,
-        details=_details(shown),
-    )
+    return {
+        "shown": shown,
+        "tally": shown.protocol == "tally",
+        "headline": words.headline(shown),
+        "disagreement": words.disagreement(shown),
+        "arms": _ordered(shown),
+        "lifts": lifts,
+        "figures": _figures(shown, lifts, now),
+        "events": _events(shown),
+        "forecast": forecast(shown, ask, now) if shown.status == "running" else None,
+        "bound": bound,
+        "bound_is": bound_is,
+        "eavesdropped": words.eavesdropped(found, shown.edge_count),
+        "edges": sorted(edges, key=lambda edge: (edge.edge not in discounted, by_trouble(edge)))[:MOST_EDGES],
+        "edge_counts": Counter(edge.state for edge in edges),
+        "edges_total": len(edges),
+        "discounted": discounted,
+        "details": _details(shown),
+    }
 
 
 def _ordered(shown: TaskDescription) -> list[ArmView]:
