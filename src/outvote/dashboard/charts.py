@@ -26,16 +26,9 @@ def means(shown: TaskDescription) -> Figure:
     """Each arm's mean with its interval."""
     arms = _first(shown.arms, shown)
     known = {row: arm.mean for row, arm in enumerate(arms) if isinstance(arm.mean, float)}
-    lows, highs = _reach([(mean, arms[row].interval) for row, mean in known.items()])
-    trace: dict[str, Any] = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [100 * mean for mean in known.values()],
-        "y": list(known),
-        "error_x": _error(lows, highs),
-        "marker": {"size": 11, "color": [_colour(arms[row], shown) for row in known]},
-        "hovertemplate": "%{x:.1f} %<extra></extra>",
-    }
+    values = [(mean, arms[row].interval) for row, mean in known.items()]
+    trace = _points(values, [_colour(arms[row], shown) for row in known], hover="%{x:.1f} %")
+    trace["y"] = list(known)
     return _rows([trace], [arm.arm for arm in arms], "mean reward, %")
 
 
@@ -69,21 +62,9 @@ def votes(shown: TaskDescription) -> Figure:
 def lifts(shown: TaskDescription, rivals: Sequence[LiftView]) -> Figure:
     """By how much the leader is better than each other arm."""
     rivals = rivals[:MOST_ROWS]
-    lows, highs = _reach([(each.difference, each.difference_interval) for each in rivals])
-    remaining = set(shown.remaining)
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [100 * each.difference for each in rivals],
-        "y": list(range(len(rivals))),
-        "error_x": _error(lows, highs),
-        "marker": {
-            "size": 11,
-            "symbol": "diamond",
-            "color": ["@remaining" if each.rival in remaining else "@eliminated" for each in rivals],
-        },
-        "hovertemplate": "%{x:+.1f} points<extra></extra>",
-    }
+    values = [(each.difference, each.difference_interval) for each in rivals]
+    colours = ["@remaining" if each.rival in shown.remaining else "@eliminated" for each in rivals]
+    trace = _points(values, colours, hover="%{x:+.1f} points", symbol="diamond")
     figure = _rows([trace], [each.rival for each in rivals], f"{_short(str(shown.leader))} is better by, points")
     figure["layout"]["shapes"] = [_line(0)]
     return figure
@@ -154,16 +135,27 @@ def _line(at: float) -> dict[str, Any]:
     }
 
 
-def _error(lows: list[float], highs: list[float]) -> dict[str, Any]:
-    bars = {"type": "data", "symmetric": False, "array": highs, "arrayminus": lows}
-    return {**bars, "thickness": 2, "width": 5, "color": "@faint"}
-
-
-def _reach(values: Sequence[tuple[Any, Any]]) -> tuple[list[float], list[float]]:
-    """From each middle down to the low end and up to the high end, in points."""
-    lows = [100 * max(middle - ends[0], 0) for middle, ends in values]
-    highs = [100 * max(ends[1] - middle, 0) for middle, ends in values]
-    return lows, highs
+def _points(
+    values: Sequence[tuple[Any, Any]], colours: list[str], *, hover: str, symbol: str = "circle"
+) -> dict[str, Any]:
+    """Values with their intervals, in points of a hundred; one in a row."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [100 * middle for middle, _ in values],
+        "y": list(range(len(values))),
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "arrayminus": [100 * max(middle - low, 0) for middle, (low, _) in values],
+            "array": [100 * max(high - middle, 0) for middle, (_, high) in values],
+            "thickness": 2,
+            "width": 5,
+            "color": "@faint",
+        },
+        "marker": {"size": 11, "symbol": symbol, "color": colours},
+        "hovertemplate": f"{hover}<extra></extra>",
+    }
 
 
 def _votes(arm: ArmView) -> tuple[int, ...]:

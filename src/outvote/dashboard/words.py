@@ -37,16 +37,16 @@ def headline(shown: TaskDescription) -> str:
         served = shown.task.fallback or shown.remaining[0]
         return f"Stopped, without a winner. Edges serve {served}; {left}."
     if shown.status == "held":
-        return f"Held back: the sites do not see the same. {left[0].upper()}{left[1:]}."
+        return f"Held back: the sites do not see the same. {left}."
     if shown.messages.up == 0:
         return f"Waiting for the first message of an edge; {left}."
     if shown.protocol != "tally":
-        return f"{left[0].upper()}{left[1:]}. Votes do not tell which of them is ahead."
+        return f"{left}. Votes do not tell which of them is ahead."
     if shown.leader is None:
-        return f"{left[0].upper()}{left[1:]}."
+        return f"{left}."
     leading = next(arm for arm in shown.arms if arm.arm == shown.leader)
     mean = None if leading.mean is UNSET else leading.mean
-    return f"{shown.leader} leads with {percent(mean)}.{_margin(shown)} {left[0].upper()}{left[1:]}."
+    return f"{shown.leader} leads with {percent(mean)}.{_margin(shown)} {left}."
 
 
 def _promise(task: Task) -> str:
