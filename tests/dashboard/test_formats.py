@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 from outvote.dashboard import formats
+from outvote.planner.duration import since
 
 SCRIPT = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.js").read_text()
 AGES = [-3, 0, 0.4, 0.6, 1, 59.9, 60, 119, 119.5, 119.99, 120, 179.9, 180, 3_599, 7_199.9, 7_200, 172_799, 172_800, 1e7]
@@ -93,7 +94,7 @@ def test_many_names_are_cut_to_a_few() -> None:
     ],
 )
 def test_how_long_ago_is_in_whole_units_that_have_passed(seconds: float, text: str) -> None:
-    assert formats.since(seconds) == text
+    assert since(seconds) == text
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node, which runs the page's script")
@@ -103,7 +104,7 @@ def test_the_script_says_the_same_of_every_age() -> None:
     assert found is not None
     program = f"{found[0]}\nconsole.log(JSON.stringify({json.dumps(AGES)}.map(since)));"
     said = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True, timeout=60).stdout
-    assert json.loads(said) == [formats.since(age) for age in AGES]
+    assert json.loads(said) == [since(age) for age in AGES]
 
 
 # ---- elements

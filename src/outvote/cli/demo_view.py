@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from outvote.cli import tables
 from outvote.core.codes import fixed_width
 from outvote.demo.story import Story
 
@@ -102,17 +103,14 @@ def _arms(shown: dict[str, Any]) -> Table:
 
 def show(story: Story) -> None:
     """The story."""
-    console = Console(highlight=False)
+    console = tables.console()
     task, bits, messages = story.setting.task, story.bits, story.messages
     console.print(
         f"[bold]{task.players} sites, {len(task.arms)} variants.[/bold] Each site is a process that serves its own "
         f"users over HTTP and keeps what they do to itself.\nWhen it has learnt enough it sends a few bits to the "
         f"server: {SAYS[task.protocol]}.\n"
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("after events", justify="right")
-    table.add_column("what the fleet decided")
-    table.add_column("left")
+    table = tables.table("after events", "what the fleet decided", "left", right=("after events",))
     left = len(task.arms)
     for each in story.eliminations:
         left -= 1

@@ -27,7 +27,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         description="Rerun the paper's Figures 2 to 6 with confidence bands, and judge each of its claims: pictures, "
         "CSV, claims.json and report.html in one folder.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, default=Path("paper"), help="the folder to write to (paper)")
     parser.add_argument("--figures", type=numbers, default=[2, 3, 4, 5, 6], help="which figures, like 2,6 (all)")
@@ -80,19 +79,15 @@ def run_study(args: argparse.Namespace, drawers: Executor | None) -> int:
 
 def show(claims: list[Claim], folder: Path) -> None:
     """The verdicts for people."""
-    from rich.console import Console
-    from rich.table import Table
-
+    from outvote.cli.tables import console, table
     from outvote.paper.report import interval
 
-    console = Console(highlight=False)
+    out = console()
     colours = {"holds": "green", "holds in part": "yellow", "does not hold": "red"}
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for header in ("place", "statement", "measured", "verdict"):
-        table.add_column(header)
+    shown = table("place", "statement", "measured", "verdict")
     for claim in claims:
         colour = colours[claim.verdict]
-        table.add_row(claim.place, claim.statement, interval(claim), f"[{colour}]{claim.verdict}[/{colour}]")
+        shown.add_row(claim.place, claim.statement, interval(claim), f"[{colour}]{claim.verdict}[/{colour}]")
     if claims:
-        console.print(table)
-    console.print(f"figures, curves and {folder / 'report.html'} are written; open the report in any browser")
+        out.print(shown)
+    out.print(f"figures, curves and {folder / 'report.html'} are written; open the report in any browser")

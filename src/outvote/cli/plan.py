@@ -26,7 +26,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         description="For every protocol: how many events and days a task will need, how many bits, what is guaranteed, "
         "what an eavesdropper sees; and which one we would take. Figures are exact sums or simulated, and say which.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what is asked")
     what.add_argument("--arms", type=number, help="how many variants (2, or as many as --means)")
@@ -71,32 +70,21 @@ def run(args: argparse.Namespace) -> int:
 
 def show(made: Plan) -> None:
     """The plan for people."""
-    from rich.console import Console
-    from rich.table import Table
-
+    from outvote.cli import tables
     from outvote.planner import words
     from outvote.planner.duration import duration
 
     asked = made.question
     tolerated = f", {asked.tolerate} may lie" if asked.tolerate else ""
-    console = Console(highlight=False)
+    console = tables.console()
     console.print(
         f"[bold]{asked.arms} variants, {asked.players} sites[/bold] ({asked.activity.name}, N_γ "
         f"{asked.active_players:g}), δ {asked.delta:g}{tolerated}; the best has a mean of "
         f"{max(asked.means):.3g}, the next is {asked.difference:.3g} worse; seed {asked.seed}"
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    table.add_column("how")
-    for header in (
-        "η",
-        "pulls per site",
-        "events",
-        "5 % to 95 %",
-        *(["takes"] if asked.traffic else []),
-        "bits up + down",
-    ):
-        table.add_column(header, justify="right")
+    takes = ["takes"] if asked.traffic else []
+    numbers = ["η", "pulls per site", "events", "5 % to 95 %", *takes, "bits up + down"]
+    table = tables.table("", "how", *numbers, right=numbers)
     for option in made.options:
         found = option.estimate
         record = option.to_json()

@@ -34,7 +34,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         help="run a protocol or a baseline on simulated players",
         description="Run a protocol or a baseline on simulated players and say what it cost in regret, draws and bits.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what runs")
     what.add_argument(
@@ -121,10 +120,11 @@ WORTH_WORKERS = 0.5
 
 def show(result: Result) -> None:
     """The result for people."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from outvote.cli import tables
+
+    console = tables.console()
     tally = result.protocol == "tally"
     if tally:
         told = f", floor {result.floor}"
@@ -166,9 +166,8 @@ def show(result: Result) -> None:
         "messages up + down", f"{messages.up + messages.down:,.0f}", f"{messages.up:,.0f} + {messages.down:,.0f}"
     )
     console.print(table)
-    arms = Table(box=None, pad_edge=False, header_style="bold")
-    for header in ("arm", "mean", "eliminated at draw", "in trials"):
-        arms.add_column(header, justify="right")
+    headers = ("arm", "mean", "eliminated at draw", "in trials")
+    arms = tables.table(*headers, right=headers)
     for each, mean in zip(result.eliminations, result.means, strict=True):
         when = "" if each.mean is None else f"{each.mean:,.0f}"
         arms.add_row(result.arms[each.arm], f"{mean:g}", when, f"{each.share:.0%}" if each.share else "never")

@@ -53,7 +53,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         description="Create, look at, follow, stop and delete the tasks of a running server. Each action explains "
         "itself, and has --json: outvote task create --help",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     asking.add_options(parser)
     parser.set_defaults(when_interrupted="the task goes on")
@@ -92,8 +91,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     _add_expectation(action)
     add_json(action)
 
-    add_json(_add(actions, "list", "all tasks of the server", "list", list_tasks))
-    add_json(_add(actions, "edges", "all edges of the fleet, and which are alive", "edges", edges, more=STATES))
+    add_json(_add(actions, "list", "all tasks of the server", "list", partial(look, "tasks")))
+    said = "all edges of the fleet, and which are alive"
+    add_json(_add(actions, "edges", said, "edges", partial(look, "edges"), more=STATES))
     action = _add(
         actions,
         "expect",
@@ -106,8 +106,12 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     _add_expectation(action)
     add_json(action)
     for name, summary, run in (
-        ("show", "one task: its arms, messages, bits and edges", show),
-        ("stop", "learn and decide no more; sites serve the fallback", stop),
+        ("show", "one task: its arms, messages, bits and edges", partial(look, "task")),
+        (
+            "stop",
+            "learn and decide no more; sites serve the fallback",
+            partial(switch, "stop", "stopped", "nothing more is learnt"),
+        ),
         (
             "kill",
             "the kill switch: sites serve the fallback at once, until the task is revived",
@@ -190,31 +194,14 @@ def _expect_of_new(args: argparse.Namespace, made: dict[str, Any], said: dict[st
         ) from None
 
 
-def _found(args: argparse.Namespace, path: str) -> tuple[dict[str, Any], bool]:
-    """What the server says, written where it is wanted as JSON; and whether people are to see it."""
-    found = ask(args, "GET", path)
-    return found, write_result(args, found)
+def look(what: str, args: argparse.Namespace) -> int:
+    """Show the tasks, one task, or the edges."""
+    found = ask(args, "GET", _path(args.task) if what == "task" else f"/v1/{what}")
+    if write_result(args, found):
+        from outvote.cli import tables, task_show
 
-
-def list_tasks(args: argparse.Namespace) -> int:
-    found, seen = _found(args, "/v1/tasks")
-    if seen:
-        from outvote.cli import task_show
-
-        tasks = found["tasks"]
-        shown = task_show.task_table(tasks) if tasks else "no tasks; outvote task create makes one"
-        task_show.console().print(shown)
-        for task in found["unreadable"]:
-            task_show.console().print(f"{task['id']} cannot be read: {task['why']}", markup=False)
-    return 0
-
-
-def show(args: argparse.Namespace) -> int:
-    found, seen = _found(args, _path(args.task))
-    if seen:
-        from outvote.cli import task_show
-
-        task_show.console().print(task_show.picture(found), task_show.story(found))
+        show = {"tasks": task_show.tasks, "task": task_show.task, "edges": task_show.edges}[what]
+        tables.console().print(show(found))
     return 0
 
 
@@ -229,28 +216,8 @@ def expect(args: argparse.Namespace) -> int:
     return 0
 
 
-def edges(args: argparse.Namespace) -> int:
-    found, seen = _found(args, "/v1/edges")
-    if seen:
-        from outvote.cli import task_show
-
-        console = task_show.console()
-        if found["edges"]:
-            console.print(task_show.edge_table(found["edges"]))
-            console.print(task_show.edges_told(found), style="dim")
-        else:
-            console.print("no edges; outvote edge starts one")
-    return 0
-
-
-def stop(args: argparse.Namespace) -> int:
-    stopped = ask(args, "POST", _path(args.task) + "/stop")
-    tell(args, stopped, f"stopped {stopped['name']} ({stopped['id']})")
-    return 0
-
-
 def switch(verb: str, done: str, so: str, args: argparse.Namespace) -> int:
-    """Use the kill switch, one way or the other."""
+    """Stop a task, or use its kill switch, one way or the other."""
     switched = ask(args, "POST", f"{_path(args.task)}/{verb}")
     tell(args, switched, f"{done} {switched['name']} ({switched['id']}): {so}")
     return 0
@@ -312,7 +279,7 @@ def _screen(as_json: bool) -> Iterator[Any]:
         return
     from rich.live import Live
 
-    from outvote.cli import task_show
+    from outvote.cli import tables, task_show
 
-    with Live(console=task_show.console(), auto_refresh=False) as live:
+    with Live(console=tables.console(), auto_refresh=False) as live:
         yield lambda found: live.update(task_show.picture(found), refresh=True)

@@ -7,47 +7,38 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from outvote.cli.tables import table
+from outvote.planner.duration import since
 
 STATES: Final = {"alive": "green", "awaited": "dim", "silent": "yellow", "missing": "red"}
 """How the states of edges look."""
 
 
-def console() -> Console:
-    return Console(highlight=False)
-
-
 # ---- times
-
-
-def ago(at: float, now: float) -> str:
-    """How long ago, in one number; clocks may differ a little, so nothing is in the future."""
-    seconds = max(now - at, 0.0)
-    for unit, length, most in (("s", 1, 120), ("min", 60, 7_200), ("h", 3_600, 172_800)):
-        if seconds < most:
-            return f"{seconds // length:.0f} {unit} ago"
-    return f"{seconds // 86_400:,.0f} days ago"
 
 
 def when(at: float, now: float) -> str:
     """A moment: local time, and how long ago."""
-    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z} ({ago(at, now)})"
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z} ({since(now - at)})"
 
 
 # ---- tasks
 
 
-def task_table(tasks: list[dict[str, Any]]) -> RenderableType:
-    table = _table()
-    for header in ("name", "protocol", "status", "left", "winner", "edges", "messages up", "bits", "bound"):
-        table.add_column(
-            header, justify="right" if header in ("left", "edges", "messages up", "bits", "bound") else "left"
-        )
-    for each in tasks:
+def tasks(found: Mapping[str, Any]) -> RenderableType:
+    """All tasks, and those that cannot be read."""
+    unreadable = [Text(f"{each['id']} cannot be read: {each['why']}") for each in found["unreadable"]]
+    if not found["tasks"]:
+        return Group("no tasks; outvote task create makes one", *unreadable)
+    numbers = ("edges", "messages up", "bits", "bound")
+    shown = table("name", "protocol", "status", "left", "winner", *numbers, right=("left", *numbers))
+    for each in found["tasks"]:
         bound = each["bits"]["bound"]
-        table.add_row(
+        shown.add_row(
             each["name"],
             each["protocol"],
             each["status"],
@@ -58,7 +49,12 @@ def task_table(tasks: list[dict[str, Any]]) -> RenderableType:
             f"{each['bits']['total']:,}",
             "none" if bound is None else f"{bound:,}",
         )
-    return table
+    return Group(shown, *unreadable)
+
+
+def task(found: Mapping[str, Any]) -> RenderableType:
+    """One task, and what happened to it."""
+    return Group(picture(found), story(found))
 
 
 def picture(found: Mapping[str, Any]) -> RenderableType:
@@ -93,11 +89,8 @@ def picture(found: Mapping[str, Any]) -> RenderableType:
 
 def _arms(found: Mapping[str, Any]) -> Table:
     tally = found["protocol"] == "tally"
-    arms = _table()
-    arms.add_column("arm")
-    for header in ("successes", "of", "mean between") if tally else ("votes",):
-        arms.add_column(header, justify="right")
-    arms.add_column("state")
+    counts = ("successes", "of", "mean between") if tally else ("votes",)
+    arms = table("arm", *counts, "state", right=counts)
     for arm in found["arms"]:
         if tally:
             low, high = arm["interval"]
@@ -143,30 +136,23 @@ def expected(expectation: Mapping[str, float | None]) -> str:
 # ---- edges
 
 
-def edge_table(edges: list[dict[str, Any]]) -> RenderableType:
+def edges(found: Mapping[str, Any]) -> RenderableType:
+    """All edges, and how many there are in which state."""
+    if not found["edges"]:
+        return Text("no edges; outvote edge starts one")
     now = time.time()
-    table = _table()
-    for header in ("edge", "state", "last sign", "messages", "bits", "lives"):
-        table.add_column(header, justify="right" if header in ("last sign", "messages", "bits") else "left")
-    for each in edges:
+    numbers = ("last sign", "messages", "bits")
+    shown = table("edge", "state", *numbers, "lives", right=numbers)
+    for each in found["edges"]:
         heard = [at for at in (each["last_sign"], each["last_message"]) if at is not None]
-        table.add_row(
+        shown.add_row(
             Text(each["edge"]),
             Text(each["state"], style=STATES.get(each["state"], "")),
-            ago(max(heard), now) if heard else "never",
+            since(now - max(heard)) if heard else "never",
             f"{each['messages']:,}",
             f"{each['bits']:,}",
             "several" if each["several_lives"] else "one" if each["messages"] else "",
         )
-    return table
-
-
-def edges_told(found: Mapping[str, Any]) -> str:
-    """How many there are, and how many in which state."""
     total = len(found["edges"])
     counts = ", ".join(f"{count:,} {state}" for state, count in found["counts"].items() if count)
-    return f"{total:,} {'edge' if total == 1 else 'edges'}: {counts}"
-
-
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, header_style="bold")
+    return Group(shown, Text(f"{total:,} {'edge' if total == 1 else 'edges'}: {counts}", style="dim"))

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
+from outvote.planner.duration import since
+
 
 def count(value: float) -> str:
     """A whole number, or one that stands for many."""
@@ -22,12 +24,11 @@ def about(value: float) -> str:
     return f"{round(value / unit) * unit:,.0f}"
 
 
-def percent(value: float | None, digits: int = 1) -> str:
+def percent(value: float | None) -> str:
     """A mean reward; of small ones more digits matter."""
     if value is None:
         return "–"
-    if 0 < abs(value) < 0.01:
-        digits = max(digits, 2)
+    digits = 2 if 0 < abs(value) < 0.01 else 1
     return f"{100 * value:.{digits}f} %"
 
 
@@ -40,9 +41,8 @@ def lift_percent(value: float | None) -> str:
     """A relative lift; None is without a bound."""
     if value is None:
         return "∞"
-    return (
-        f"{100 * value:+,.0f} %".replace("-", "−") if abs(value) >= 0.1 else f"{100 * value:+.1f} %".replace("-", "−")
-    )
+    digits = 0 if abs(value) >= 0.1 else 1
+    return f"{100 * value:+,.{digits}f} %".replace("-", "−")
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
@@ -72,15 +72,6 @@ def ago(at: float | None, now: float) -> Markup:
     if at is None:
         return Markup("never")
     return Markup('<time datetime="{}" data-since="{:.0f}">{}</time>').format(iso(at), at, since(now - at))
-
-
-def since(seconds: float) -> str:
-    """As the script of the page says it, too."""
-    seconds = max(seconds, 0)
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length:.0f} {unit} ago"
-    return f"{math.floor(seconds)} s ago"
 
 
 def moment(at: float) -> Markup:
