@@ -34,7 +34,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "account for every bit, and compare the times of messages with those of events. It tells what somebody who "
         "reads the network learns, ends with 1 if anything is found, and leaves nothing behind.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--protocol", default="tally", choices=("tally", "dme", "edme"), help="the protocol to audit (tally)"

@@ -27,7 +27,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         description="Start an engine, a server and some edges on this machine, let synthetic users call the edges over "
         "HTTP, and tell what happened and what crossed the network. It takes some seconds, and leaves nothing behind.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--protocol", default="tally", choices=("tally", "dme", "edme"), help="the protocol they follow (tally)"

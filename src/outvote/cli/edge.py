@@ -36,7 +36,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         description="Run the edge of one site: applications ask it over HTTP which variant to show, and tell it what "
         "came of it. It needs no network to do so; what it has learnt is sent when the engine can be reached.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "name", metavar="NAME", nargs="?", help="the site's name: letters, digits, '_' or '-' (the kit's)"

@@ -27,7 +27,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "and kits to give away, one for each site. Each action explains itself, and has --json: outvote fleet add "
         "--help",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_folder(parser, default=do.FOLDER)
     parser.set_defaults(when_interrupted="the folder is as it was before, or the next command completes the change")

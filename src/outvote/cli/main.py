@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from outvote import __version__
 from outvote.cli import audit, demo, edge, fleet, paper, plan, server, simulate, task
@@ -34,7 +34,10 @@ EXTRAS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line and say where to read on."""
+    """A parser whose help is laid out as written, and whose errors are one line and say where to read on."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")

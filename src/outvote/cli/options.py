@@ -54,7 +54,6 @@ def add_action(
         help=summary,
         description=summary[0].upper() + summary[1:] + "." + (more and f"\n\n{more}"),
         epilog=f"example:\n  outvote {command} {example}\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
 

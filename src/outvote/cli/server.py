@@ -45,7 +45,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         description="Run a synchronization server, with an engine of its own or on one that runs already. Ctrl-C stops "
         "everything; all that was counted stays in the engine's log.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     engine = parser.add_argument_group("engine")
     engine.add_argument("--store", metavar="FOLDER", help=f"where the engine keeps its log ({DEFAULT_STORE})")
