@@ -42,16 +42,15 @@ def forecast(shown: TaskDescription, ask: Ask, now: float) -> Forecast:
         return _of_votes(shown, ask, passed)
     reported = sum(arm.trials for arm in shown.arms if arm.trials is not UNSET)
     traffic, whence = _traffic(shown, reported, passed)
-    if _declared(shown):
+    late, difference = "", None if shown.expectation is None else shown.expectation.difference
+    if difference is not None:
         answer = ask(_world(shown), shown.task)
         if not isinstance(answer, dict) or answer.get("never"):
             return _no_answer(answer)
         if reported < answer["high"]:
-            why = f"{_expects(answer)} if the best variant is better by {_difference(shown):g}"
+            why = f"{_expects(answer)} if the best variant is better by {difference:g}"
             return _left(answer, reported, traffic, f"{why}; {count(reported)} are reported{whence}")
         late = f"more events are reported ({count(reported)}) than the declared difference needs"
-    else:
-        late = ""
     seen = _seen(shown)
     if seen is None:
         missing = "the tallies do not tell yet which variant is better, or have too few events"
@@ -99,15 +98,6 @@ def _no_answer(answer: object) -> Forecast:
     if isinstance(answer, OutvoteError):
         return Forecast("unknown", why=str(answer))
     return Forecast("unknown", why="it never ends: fewer sites are active than must vote")
-
-
-def _declared(shown: TaskDescription) -> bool:
-    return shown.expectation is not None and shown.expectation.difference is not None
-
-
-def _difference(shown: TaskDescription) -> float:
-    expectation = shown.expectation
-    return 0.0 if expectation is None or expectation.difference is None else expectation.difference
 
 
 def _traffic(shown: TaskDescription, reported: int, passed: float) -> tuple[float | None, str]:

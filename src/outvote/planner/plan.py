@@ -59,6 +59,7 @@ class Option:
     def to_json(self) -> dict[str, Any]:
         task, found = self.task, self.estimate
         schedules = task.schedules()
+        pulls = None if found is None else found.draws / task.players
         return {
             "protocol": task.protocol,
             "quorum": None if task.protocol == "tally" else task.quorum,
@@ -69,11 +70,7 @@ class Option:
             "epsilon": task.epsilon,
             "eta": self.eta,
             "pulls_epoch_1": schedules[-1].pulls(1) * len(task.arms) if schedules else None,
-            "pulls_per_player": pulls_per_player(schedules[-1])
-            if schedules
-            else None
-            if found is None
-            else found.draws / task.players,
+            "pulls_per_player": pulls_per_player(schedules[-1]) if schedules else pulls,
             "draws": None if found is None else found.draws,
             "draws_low": None if found is None else found.low,
             "draws_high": None if found is None else found.high,
