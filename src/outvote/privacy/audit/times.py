@@ -49,18 +49,18 @@ class Timed:
 class Times:
     """What was measured, and what ticks alone would give."""
 
-    messages: int
-    delays: list[float] = field(default_factory=list)
+    delays: list[float]
     mean_by_ticks: float | None = None
     p_values: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        shown = {} if not self.delays else _quantiles(self.delays)
+        mean = sum(self.delays) / max(len(self.delays), 1)
+        delays = {"least": min(self.delays), "mean": mean, "most": max(self.delays)} if self.delays else {}
         ticks = None if self.mean_by_ticks is None else round(self.mean_by_ticks, 3)
         return {
             "messages_timed": len(self.delays),
-            "seconds_after_the_last_event": shown,
+            "seconds_after_the_last_event": {name: round(value, 3) for name, value in delays.items()},
             "mean_by_ticks_alone": ticks,
             "p_values": {name: round(value, 5) for name, value in self.p_values.items()},
             "false_alarm_rate": FALSE_ALARM * max(len(self.p_values), 1),
@@ -94,9 +94,9 @@ def matched(
     return found
 
 
-def judged(timed: Sequence[Timed], messages: int) -> Times:
+def judged(timed: Sequence[Timed]) -> Times:
     """The three tests; a test that there is too little for is left out."""
-    times = Times(messages, [each.delay for each in timed])
+    times = Times([each.delay for each in timed])
     if not timed:
         return times
     rng = np.random.default_rng(_SEED)
@@ -153,11 +153,3 @@ def _play(timed: Sequence[Timed], rng: np.random.Generator) -> NDArray[np.float6
 
 def _rank(as_extreme: NDArray[np.bool_]) -> float:
     return (1 + int(as_extreme.sum())) / (1 + len(as_extreme))
-
-
-def _quantiles(delays: Sequence[float]) -> dict[str, float]:
-    return {
-        "least": round(min(delays), 3),
-        "mean": round(float(np.mean(delays)), 3),
-        "most": round(max(delays), 3),
-    }
