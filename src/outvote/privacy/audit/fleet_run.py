@@ -114,7 +114,7 @@ async def observe(setting: Setting, *, least_events: int, say: Callable[[str], N
         finally:
             fleet.stop()
             if recorder is not None:
-                await recorder.stop()
+                recorder.stop()
     return seen
 
 

@@ -105,7 +105,7 @@ def _fields(seen: Observation) -> tuple[dict[str, int], list[Finding]]:
     for table, columns in seen.columns.items():
         counts["columns"] += len(columns)
         known = [f"{table}.{column}" for column in columns]
-        note("the stores of edges", [f"{each} is no column" for each in known if schemas.STORE.field(each) is None])
+        note("the stores of edges", [f"{each} is no column" for each in known if each not in schemas.STORE.by_path])
     state = schemas.TALLY_STATE if seen.setting.task.protocol == "tally" else schemas.VOTES_STATE
     for edge, tables in seen.stores.items():
         for _, record in tables.get("tasks", []):
