@@ -241,7 +241,7 @@ def export(args: argparse.Namespace) -> int:
         check_writable(args.to, "the Secret")
         write_private(Path(args.to), manifest.encode())
     else:
-        export_files(files, Path(args.to), name=args.kit, now=time.time())
+        export_files(files, Path(args.to), name=args.kit)
     tell(args, {"kit": args.kit, "to": args.to}, f"exported {args.kit} to {args.to}: it holds secrets, carry it safely")
     return 0
 

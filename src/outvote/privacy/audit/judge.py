@@ -83,7 +83,7 @@ def judged(seen: Observation) -> Verdict:
     heard = frames.explained(seen.conversations, known)
     ledger = {"messages": shown["messages"]["up"], "bits": shown["bits"]["up"]}
     accounts = payloads.accounted(task, heard.sent, events, ledger, seen.first_heard)
-    timed = times.judged(times.matched(task, accounts.decoded, events, seen.first_heard))
+    timed = times.judged(times.matched(task, accounts.completed))
     fields, odd = _fields(seen)
     silent = [
         Finding("account", edge, "no traffic of this edge was seen: it has another way to the engine")

@@ -6,19 +6,17 @@ of the machine make messages later and less regular, never the reverse: so only 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outvote.core.messages import UpMessage
 from outvote.core.task import Task
 from outvote.network.edge import TICK
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.frames import Sent
-from outvote.privacy.audit.payloads import replayed
 from outvote.privacy.audit.people import Event
 
 PLAYS: Final = 20_000
@@ -67,30 +65,14 @@ class Times:
         }
 
 
-def matched(
-    task: Task,
-    decoded: Sequence[tuple[Sent, UpMessage]],
-    events: Mapping[str, Sequence[Event]],
-    heard_at: Mapping[str, float],
-) -> list[Timed]:
-    """Messages with the event that completed each; `heard_at` is when an edge heard of the first elimination."""
-    window = task.reward_window
-    completing: dict[tuple[str, int], Event] = {}
-    for edge, those in events.items():
-        if task.protocol == "tally":
-            for event in those:
-                completing[edge, event.ticket] = event
-        elif window is None:
-            for vote, event in replayed(task, edge, those, heard_at.get(edge, float("inf"))):
-                completing[edge, vote.sequence] = event
+def matched(task: Task, completed: Sequence[tuple[Sent, Event]]) -> list[Timed]:
+    """When each message could have left, from the event that completed it."""
     found = []
-    for each, message in decoded:
-        last = completing.get((each.subject.edge, message.sequence))
-        if last is not None and window is None:
-            found.append(Timed(each.subject.edge, *last.rewarded, each.time))
-        elif last is not None and window is not None:
-            due = last.decided[0] + window
-            found.append(Timed(each.subject.edge, due, due, each.time))
+    for sent, last in completed:
+        complete, answered = last.rewarded
+        if task.reward_window is not None:
+            complete = answered = last.decided[0] + task.reward_window
+        found.append(Timed(sent.subject.edge, complete, answered, sent.time))
     return found
 
 
