@@ -214,15 +214,18 @@ def listening(kind: str, tree: Path, core: int | None) -> Iterator[Target]:
             engine, server = free_port(), free_port()
             addresses = ["--engine", f"127.0.0.1:{engine}", "--server", f"127.0.0.1:{server}"]
             fleet = folder / "fleet"
-            outvote = [sys.executable, "-m", "outvote.cli.main", "fleet", "--folder", str(fleet), "init", *addresses]
             env = {**os.environ, "PYTHONPATH": str(tree / "src")}
-            subprocess.run(outvote, check=True, capture_output=True, env=env)
-            ca, token, kit = fleet / "ca.pem", (fleet / "operator" / "token").read_text().strip(), fleet / "server"
-            files = ["--certificate", str(kit / "https.pem"), "--key", str(kit / "https.key")]
-            arguments += [*files, "--tokens", str(kit / "tokens.json")]
+            outvote = [sys.executable, "-m", "outvote.cli.main", "fleet", "--folder", str(fleet)]
+            subprocess.run([*outvote, "init", *addresses], check=True, capture_output=True, env=env)
+            ca, token = fleet / "ca.pem", (fleet / "operator" / "token").read_text().strip()
             if kind.startswith("server"):
                 ports = ["--port", str(server), "--engine-port", str(engine)]
-                arguments = ["server", "--kit", str(kit), "--store", str(folder / "log"), *ports]
+                arguments = ["server", "--kit", str(fleet / "server"), "--store", str(folder / "log"), *ports]
+            else:
+                add = [*outvote, "add", "ams", "--https", "127.0.0.1", "--json"]
+                added = subprocess.run(add, check=True, capture_output=True, env=env).stdout
+                token = json.loads(added)["edges"][0]["token"]
+                arguments += ["--kit", str(fleet / "edges" / "ams")]
         if kind.startswith("site"):
             with EdgeStore(folder / "ams.db") as store:
                 store.put_task("shop-1", json.dumps(TASK.to_json()))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from benchmarks.privacy.inference import guess
 
 from outvote.core.epochs import Instance
 from outvote.core.noise import binomial_law
@@ -41,7 +42,7 @@ def play_tallies(task: Task, *, mean: float, games: int, known: bool, seed: int)
             arm, ticket = player.decide()
             other = not known and rng.random() < mean
             messages = player.reward(arm, float(reward if event == place else other), ticket=ticket)
-        answer = laws.guess(messages[0].successes)
+        answer = guess(laws, messages[0].successes)
         right += reward == (rng.getrandbits(1) if answer == 0.5 else answer)
     return right
 
@@ -82,7 +83,7 @@ def play_votes(task: Task, means: Sequence[float], *, arm: int, games: int, seed
         lists = [first_votes(schedules, sums, arm=arm, reward=reward) for reward in (0, 1)]
         changed += lists[0] != lists[1]
         reward = int(rng.integers(2))
-        answer = laws.guess(seen_rank(lists[reward][shortest], arm, len(means)))
+        answer = guess(laws, seen_rank(lists[reward][shortest], arm, len(means)))
         right += reward == (int(rng.integers(2)) if answer == 0.5 else answer)
     return VoteGames(games, right, changed)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
+from benchmarks.privacy import inference
 from benchmarks.privacy.measure import RESULTS
 from benchmarks.privacy.tables import rewards
 from matplotlib.axes import Axes
@@ -47,7 +48,7 @@ def draw() -> None:
 def by_size(axes: Axes) -> None:
     sizes = [*range(2, 32), *range(32, 128, 5), 127]
     axes.axhline(1, color="0.3", lw=1.2, label="others known, no budget: everything")
-    axes.axhline(posterior.budget_advantage(1.0), color="0.3", lw=1.2, ls="--", label="others known, budget 1")
+    axes.axhline(inference.budget_advantage(1.0), color="0.3", lw=1.2, ls="--", label="others known, budget 1")
     for mean, colour in LINES.items():
         exact = [posterior.others_unknown(size, mean).advantage for size in sizes]
         noisy = [posterior.others_unknown(size, mean, 1.0).advantage for size in sizes]
@@ -61,7 +62,7 @@ def by_size(axes: Axes) -> None:
 
 def by_budget(axes: Axes) -> None:
     budgets = np.geomspace(0.03, 20, 60)
-    bound = [posterior.budget_advantage(float(budget)) for budget in budgets]
+    bound = [inference.budget_advantage(float(budget)) for budget in budgets]
     axes.plot(budgets, bound, color="0.3", lw=1.2, label="others known, and the bound")
     for size, colour in SHADES.items():
         found = [posterior.others_unknown(size, 0.3, float(budget)).advantage for budget in budgets]

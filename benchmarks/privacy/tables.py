@@ -11,7 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.privacy import games
+from benchmarks.privacy import games, inference
 from benchmarks.privacy.measure import ARM, BUDGETS, MEANS, PLAYERS, make_task
 from benchmarks.tables import number, prose, table
 from benchmarks.tally.tables import spread
@@ -73,8 +73,8 @@ def rewards(measures: Record) -> list[Reward]:
 
 def _reward(row: Record) -> Reward:
     size, mean, budget = row["size"], row["mean"], row["budget"]
-    whole = posterior.sum_advantage(size, mean)
-    limit = 1.0 if budget is None else posterior.budget_advantage(budget)
+    whole = inference.sum_advantage(size, mean)
+    limit = 1.0 if budget is None else inference.budget_advantage(budget)
     tally = row["protocol"] == "tally"
     return Reward(
         protocol=row["protocol"],
@@ -152,7 +152,7 @@ def sizes(arms: dict[tuple[str, float | None], Record]) -> str:
             lines.append(
                 [
                     f"{size}", f"{mean:g}", percent(max(mean, 1 - mean)), percent(exact.success(mean)),
-                    percent(exact.certain(mean)),
+                    percent(inference.certain(exact, mean)),
                     *(percent(posterior.others_unknown(size, mean, budget).success(mean)) for budget in (1.0, 0.1)),
                 ]
             )  # fmt: skip
@@ -181,7 +181,7 @@ def votes(found: list[Reward]) -> str:
             lines.append(
                 [
                     f"`{each.protocol}`", f"{each.size:,} pulls", digits(each.unknown), digits(each.unknown_bound),
-                    f"{digits(posterior.sum_advantage(least, MEANS[ARM]))}, among {least:,}",
+                    f"{digits(inference.sum_advantage(least, MEANS[ARM]))}, among {least:,}",
                     interval(each.changed), digits(each.worst),
                 ]
             )  # fmt: skip
@@ -200,14 +200,14 @@ def users() -> str:
     lines = []
     for budget in (0.1, 1.0):
         for events in EVENTS:
-            apart = posterior.combined([posterior.worst_case(23, budget)] * events)
+            apart = inference.combined([posterior.worst_case(23, budget)] * events)
             together = posterior.others_known(23, (23 - events) // 2, budget, events=events)
             lines.append(
                 [
                     f"{budget:g}", f"{events}", f"{events * budget:g}", number(math.exp(events * budget)),
                     number(apart.largest_factor), number(together.largest_factor),
                     digits(apart.advantage), digits(together.advantage),
-                    digits(posterior.budget_advantage(events * budget)),
+                    digits(inference.budget_advantage(events * budget)),
                 ]
             )  # fmt: skip
     return table(head, lines)

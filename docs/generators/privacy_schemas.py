@@ -8,7 +8,7 @@ from outvote.privacy import schemas
 
 def privacy_schemas() -> str:
     """One section for each thing."""
-    parts = [f"Version {schemas.VERSION} of these tables. `[]` is each of a list; `*` is the id of a task."]
+    parts = ["`[]` is each of a list; `*` is the id of a task."]
     for schema in schemas.SCHEMAS:
         rows = [
             (f"`{each.path}`", each.what + ("; may be left out" if each.optional else ""), _kind(each.kind), each.why)
@@ -23,4 +23,4 @@ def privacy_schemas() -> str:
 
 
 def _kind(kind: str) -> str:
-    return schemas.KINDS[kind]
+    return schemas.KINDS[kind][0]

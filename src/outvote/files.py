@@ -1,4 +1,4 @@
-"""Files that are written whole, folders for their owner only, and locks.
+"""Files that are written whole, and folders for their owner only.
 
 Whoever reads a file that is written here finds the old content or the new one, never a part: the content goes to a file
 beside it, `NAME.part`, which is then renamed. If that fails, the old file stays.
@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
-
-from outvote.processes import lock
 
 
 def write_whole(path: str | Path, content: str) -> None:
@@ -59,16 +57,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def locked(path: Path, *, patience: float) -> Iterator[None]:
-    """Be the only process that has locked this file; raises BlockingIOError after `patience` seconds."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(file, 0o600)
-        if not lock(file, seconds=patience):
-            raise BlockingIOError(f"another process holds {path} since {patience:g} s")
-        yield
-    finally:
-        os.close(file)

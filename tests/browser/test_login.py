@@ -12,8 +12,7 @@ from playwright.sync_api import Page, expect
 
 from browser.fleet import QUIET
 from browser.windows import CHROMIUM, LOOKS, MISSING, Windows, labelled, lives, sideways
-from network.certificates import Authority
-from network.holders import Holders
+from network.holders import Holders, server_kit
 from network.operating import TALLY
 from network.processes import Running, commands, until
 
@@ -23,7 +22,7 @@ OURS: dict[str, Any] = {"ignore_https_errors": True}
 
 @pytest.fixture(scope="module")
 def holders(tmp_path_factory: pytest.TempPathFactory) -> Holders:
-    return Holders(tmp_path_factory.mktemp("holders"))
+    return Holders(server_kit(tmp_path_factory.mktemp("holders")))
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +31,9 @@ def secured(holders: Holders, tmp_path_factory: pytest.TempPathFactory) -> Itera
     if CHROMIUM is None:
         pytest.skip(MISSING)
     folder = tmp_path_factory.mktemp("secured")
-    chain, key = Authority(folder).issue()
-    files = ("--certificate", str(chain), "--key", str(key), "--tokens", str(holders.path))
+    kit = str(holders.path.parent)
     with commands(folder) as start:
-        yield start("server", "--port", "0", "--engine-port", "0", "--store", "log", *files, *QUIET)
+        yield start("server", "--kit", kit, "--port", "0", "--engine-port", "0", "--store", "log", *QUIET)
 
 
 def log_in(page: Page, token: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from network.certificates import Authority
-from network.holders import Holders
+from network.holders import Holders, server_kit
 from network.processes import Running, commands
 from outvote.cli.asking import KIT, Asked, asked
 from outvote.cli.main import main
@@ -28,20 +28,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def holders(folder: Path) -> Holders:
-    return Holders(folder)
+    return Holders(server_kit(folder))
 
 
 @pytest.fixture(scope="module")
-def authority(folder: Path) -> Authority:
-    return Authority(folder)
+def ca(holders: Holders) -> Path:
+    return holders.path.with_name("ca.pem")
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path, authority: Authority, holders: Holders) -> Iterator[Running]:
-    chain, key = authority.issue()
-    files = ("--certificate", str(chain), "--key", str(key), "--tokens", str(holders.path))
+def server(folder: Path, holders: Holders) -> Iterator[Running]:
+    kit = str(holders.path.parent)
     with commands(folder) as start:
-        yield start("server", "--port", "0", "--engine-port", "0", "--store", "log", *files)
+        yield start("server", "--kit", kit, "--port", "0", "--engine-port", "0", "--store", "log")
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +48,12 @@ def no_kit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KIT, raising=False)
 
 
-def kit(folder: Path, name: str, server: str, authority: Authority, holders: Holders) -> Path:
+def kit(folder: Path, name: str, server: str, ca: Path, holders: Holders) -> Path:
     """As an operator is given it."""
     made = folder / f"kit-{name}"
     made.mkdir(exist_ok=True)
     (made / "kit.json").write_text(json.dumps({"kit": "operator", "version": 1, "server": server}))
-    shutil.copy(authority.path, made / "ca.pem")
+    shutil.copy(ca, made / "ca.pem")
     write_private(made / "token", holders.secrets[name].encode() + b"\n")
     return made
 
@@ -73,13 +72,13 @@ CREATE = ("create", "--name", "shop", "--arms", "2", "--players", "2")
 def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
     tmp_path: Path,
     server: Running,
-    authority: Authority,
+    ca: Path,
     holders: Holders,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = server.url("server")
-    admin, viewer = (kit(tmp_path, name, url, authority, holders) for name in ("ops", "looker"))
+    admin, viewer = (kit(tmp_path, name, url, ca, holders) for name in ("ops", "looker"))
     assert main(["task", "--kit", str(admin), *CREATE]) == 0
     monkeypatch.setenv(KIT, str(viewer))
     assert main(["task", "list"]) == 0
@@ -87,17 +86,17 @@ def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
     assert "a viewer's, who may look" in refused(capsys, 1, "stop", "shop")
     assert main(["task", "stop", "shop", "--kit", str(admin)]) == 0
     capsys.readouterr()
-    told = refused(capsys, 1, "list", "--server", url, "--ca", str(authority.path))  # then the variable does not count
+    told = refused(capsys, 1, "list", "--server", url, "--ca", str(ca))  # then the variable does not count
     assert told == f"the server at {url} wants a token: give --kit FOLDER, or --token-file FILE"
-    parts = ("--server", url, "--ca", str(authority.path), "--token-file", str(viewer / "token"))
+    parts = ("--server", url, "--ca", str(ca), "--token-file", str(viewer / "token"))
     assert main(["task", *parts, "list"]) == 0
 
 
 def test_refusals_say_what_to_do_and_show_no_token(
-    tmp_path: Path, server: Running, authority: Authority, holders: Holders, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, server: Running, ca: Path, holders: Holders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = server.url("server")
-    found = {name: str(kit(tmp_path, name, url, authority, holders)) for name in ("ops", "former", "shop")}
+    found = {name: str(kit(tmp_path, name, url, ca, holders)) for name in ("ops", "former", "shop")}
     assert refused(capsys, 1, "list", "--kit", found["former"]).startswith(
         "the token has expired: `outvote fleet token`"
     )

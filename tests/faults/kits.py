@@ -61,12 +61,7 @@ class Kits:
 
     def options(self, edge: str | None) -> list[str]:
         """Of the command that starts an edge; None is a server."""
-        own = "server/server.creds" if edge is None else f"edges/{edge}/edge.creds"
-        found = ["--creds", str(self.folder / own), "--ca", str(self.folder / "ca.pem")]
-        if edge is None:
-            for option, file in (("certificate", "https.pem"), ("key", "https.key"), ("tokens", "tokens.json")):
-                found += [f"--{option}", str(self.folder / "server" / file)]
-        return found
+        return ["--kit", str(self.folder / ("server" if edge is None else f"edges/{edge}"))]
 
     def door(self, port: int) -> Door:
         """Of a server: over HTTPS, with the operator's token."""

@@ -1,10 +1,14 @@
-"""Who holds tokens, and the file of them that a process reads."""
+"""Who holds tokens, the file of them that a process reads, and kits that the file can be put into."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
+from outvote.fleet.addresses import Address
+from outvote.fleet.folder import Fleet
+from outvote.fleet.making import Plan, make_fleet
+from outvote.fleet.members import add_edges
 from outvote.network.tokens import Role, TokenBook, make_token, write_tokens
 
 HOLDERS: dict[str, tuple[Role, float]] = {
@@ -14,6 +18,19 @@ HOLDERS: dict[str, tuple[Role, float]] = {
     "former": ("admin", -1),
 }
 """By name: a role, and the days that a token is good."""
+
+
+def server_kit(folder: Path) -> Path:
+    """Of a new fleet on this machine. Its authority is `ca.pem` in the kit."""
+    make_fleet(folder / "fleet", Plan([Address("localhost", 4322)], Address("localhost", 8600)), now=time.time())
+    return folder / "fleet" / "server"
+
+
+def edge_kit(folder: Path, name: str) -> Path:
+    """The same of an edge that listens for other machines."""
+    fleet = Fleet(server_kit(folder).parent)
+    [added] = add_edges(fleet, [name], https="localhost")
+    return fleet.folder / added.kit
 
 
 class Holders:

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from network.certificates import Authority
-from network.holders import Holders
+from network.holders import Holders, edge_kit
 from network.processes import Running, commands
 from outvote.core.task import Task
 from outvote.network.edge_store import EdgeStore
@@ -31,9 +30,8 @@ class SecuredEdge(NamedTuple):
 def secured_edge(folder: Path) -> Iterator[SecuredEdge]:
     with EdgeStore(folder / "outvote-edge-ams.db") as store:
         store.put_task("shop-1", json.dumps(TASK.to_json()))
-    authority, holders = Authority(folder), Holders(folder)
-    chain, key = authority.issue()
-    files = ("--certificate", str(chain), "--key", str(key), "--tokens", str(holders.path))
+    kit = edge_kit(folder, "ams")
+    holders = Holders(kit)
     with commands(folder) as start:
-        running = start("edge", "ams", "--nats", "nats://127.0.0.1:1", "--port", "0", *files)
-        yield SecuredEdge(running, holders, authority.path)
+        running = start("edge", "--kit", str(kit), "--nats", "tls://127.0.0.1:1", "--port", "0")
+        yield SecuredEdge(running, holders, kit / "ca.pem")

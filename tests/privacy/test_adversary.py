@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.privacy import adversary, games
+from benchmarks.privacy import adversary, games, inference
 from benchmarks.privacy.skipping import listen_to_votes
 from scipy.stats import binomtest, ks_2samp
 
@@ -34,7 +34,7 @@ def test_the_adversary_of_a_tally_is_as_good_as_computed(budget: float | None, k
     right = games.play_tallies(task, mean=0.3, games=2000, known=known, seed=SEED)
     assert binomtest(right, 2000, (1 + laws.advantage) / 2).pvalue > FALSE_ALARM
     if budget is not None:  # by chance above the bound, never by more than chance
-        most = (1 + posterior.budget_advantage(budget)) / 2
+        most = (1 + inference.budget_advantage(budget)) / 2
         assert binomtest(right, 2000, most, alternative="greater").pvalue > FALSE_ALARM
 
 
@@ -61,7 +61,7 @@ def test_votes_tell_no_more_than_the_sum_of_an_epoch(protocol: str) -> None:
     means = (0.7, 0.5, 0.3, *(0.1,) * 7)
     task = Task(arms=10, players=16, epsilon=0.5, delta=0.05, protocol=protocol)
     shortest = min(schedule.pulls(1) for schedule in task.schedules())
-    bound = posterior.sum_advantage(shortest, 0.1)
+    bound = inference.sum_advantage(shortest, 0.1)
     assert games.rank_laws(shortest, means, 9).advantage <= bound
     found = games.play_votes(task, means, arm=9, games=300, seed=SEED)
     assert binomtest(found.right, found.games, (1 + bound) / 2, alternative="greater").pvalue > FALSE_ALARM

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ import pytest
 from network.processes import gone, until
 from outvote.cli.main import main
 from outvote.demo.fleet import Fleet
-from outvote.privacy.audit import judge, page, report, setting
+from outvote.privacy.audit import judge, report, setting
 
 LEAKY = str(Path(__file__).with_name("leaky_edge.py"))
 
 
 def audited(protocol: str, **options: Any) -> judge.Verdict:
-    chosen = setting.choose(protocol=protocol, **{"edges": 2, "arms": 2, "rate": 1000, **options})
-    return asyncio.run(judge.audit(chosen))
+    rate = options.pop("rate", 1000)
+    chosen = setting.choose(protocol=protocol, **{"edges": 2, "arms": 2, **options})
+    return asyncio.run(judge.audit(replace(chosen, rate=rate)))
 
 
 @pytest.mark.parametrize(
@@ -43,8 +45,8 @@ def test_passes_on_every_protocol(protocol: str, options: dict[str, Any]) -> Non
     assert accounts.messages > 0
     assert accounts.bits + accounts.marks == 8 * accounts.payload_bytes
     assert verdict.times.delays, "no message was timed"
-    assert verdict.refused > 0
-    assert set(verdict.searched) == {
+    assert verdict.seen.people.refused > 0
+    assert set(verdict.seen.searched.amounts) == {
         "files of sites",
         "files of the centre",
         "logs",
@@ -54,7 +56,7 @@ def test_passes_on_every_protocol(protocol: str, options: dict[str, Any]) -> Non
     if protocol == "tally":
         assert accounts.compared == accounts.messages
         assert accounts.least_events is not None
-        assert accounts.least_events >= (verdict.setting.task.floor or 0) >= 3
+        assert accounts.least_events >= (verdict.seen.setting.task.floor or 0) >= 3
 
 
 @pytest.mark.parametrize(
@@ -73,15 +75,14 @@ def test_fails_when_a_leak_is_planted(leak: str, kind: str, where: str, monkeypa
     assert any(each.where.startswith(where) for each in found), verdict.findings
     assert not verdict.passed
     assert "FAILED" in report.in_text(verdict)
-    assert 'class="verdict bad"' in page.in_html(verdict)
     if leak == "payload":  # seen twice: the marker, and a message that is none of the task
         assert any(each.kind == "payload" for each in verdict.findings)
 
 
-def test_passes_on_tally_and_says_so_to_programs_and_on_a_page(tmp_path: Path) -> None:
+def test_passes_on_tally_and_says_so_to_programs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "outvote.cli.main", "audit", "--edges", "3"]
     run = subprocess.run(
-        [*command, "--json", "--html", "audit.html"],
+        [*command, "--json"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -98,10 +99,7 @@ def test_passes_on_tally_and_says_so_to_programs_and_on_a_page(tmp_path: Path) -
     assert payloads["least_events"] >= told["floor"] == 3
     bits = payloads["bits"]
     assert bits["messages"] + bits["end_marks"] == bits["total"] == 8 * payloads["bytes"]
-    assert [each.name for each in tmp_path.iterdir()] == ["audit.html"]
-    text = (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert "PASSED" in text
-    assert "http" not in text.replace("http-equiv", "")
+    assert not list(tmp_path.iterdir())
 
 
 def test_leaves_nothing_behind_when_interrupted(tmp_path: Path) -> None:
@@ -131,7 +129,6 @@ def test_leaves_nothing_behind_when_interrupted(tmp_path: Path) -> None:
         (["--edges", "1"], "--edges must be a whole number from 2 to 20, got 1"),
         (["--events", "-1"], "--events must be a whole number up to 100,000, got -1"),
         (["--protocol", "dme", "--privacy-budget", "1"], "privacy_budget is for 'tally', got 1.0 for 'dme'"),
-        (["--html", "/no/such/folder/audit.html"], "the page cannot be written"),
     ],
 )
 def test_refuses_what_cannot_be(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,9 +65,9 @@ def ticking(n: int, rng: np.random.Generator, *, edges: int = 4) -> list[times.T
 def test_times_by_ticks_alone_pass_and_so_do_later_ones() -> None:
     rng = np.random.default_rng(5)  # false alarms: at most 3 in 10,000 for each of the two, which the seed excludes
     honest = ticking(60, rng)
-    assert times.judged(honest, 60).findings == []
+    assert times.judged(honest).findings == []
     late = [times.Timed(each.edge, each.complete, each.answered, each.sent + rng.exponential(0.1)) for each in honest]
-    assert times.judged(late, 60).findings == []
+    assert times.judged(late).findings == []
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_times_that_tell_of_events_are_found(delay: Callable[[np.random.Generato
     bad = [
         times.Timed(each.edge, each.complete, each.answered, each.complete + delay(rng)) for each in ticking(60, rng)
     ]
-    assert any(f"{name}:" in each.what for each in times.judged(bad, 60).findings)
+    assert any(f"{name}:" in each.what for each in times.judged(bad).findings)
 
 
 def test_four_votes_sent_at_once_are_enough_to_be_found() -> None:
     rng = np.random.default_rng(7)
     bad = [times.Timed(each.edge, each.complete, each.answered, each.complete + 0.02) for each in ticking(4, rng)]
-    assert any("too soon:" in each.what for each in times.judged(bad, 4).findings)
+    assert any("too soon:" in each.what for each in times.judged(bad).findings)
 
 
 # ---- what an edge may say

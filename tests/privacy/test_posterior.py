@@ -6,6 +6,7 @@ import itertools
 import math
 
 import pytest
+from benchmarks.privacy import inference
 
 from outvote.privacy import posterior
 from outvote.privacy.posterior import Laws
@@ -51,15 +52,15 @@ def test_a_tally_tells_of_one_event_what_going_through_all_others_tells(
 def test_all_zeros_reveal_as_often_as_the_documents_say() -> None:
     """73 % of all tallies of 3 and 48 % of those of 7 are all zeros at a mean of .1 (docs/privacy.md)."""
     ones = 0.1**3, 0.1**7
-    assert posterior.others_unknown(3, 0.1).certain(0.1) == pytest.approx(0.9**3 + ones[0])
-    assert posterior.others_unknown(7, 0.1).certain(0.1) == pytest.approx(0.9**7 + ones[1])
+    assert inference.certain(posterior.others_unknown(3, 0.1), 0.1) == pytest.approx(0.9**3 + ones[0])
+    assert inference.certain(posterior.others_unknown(7, 0.1), 0.1) == pytest.approx(0.9**7 + ones[1])
 
 
 @pytest.mark.parametrize("budget", [0.1, 1.0, 5.0])
 def test_who_knows_all_others_reaches_what_the_budget_allows(budget: float) -> None:
     for trials in (1, 3, 23):
         laws = posterior.worst_case(trials, budget)
-        assert laws.advantage == pytest.approx(posterior.budget_advantage(budget), rel=1e-12)
+        assert laws.advantage == pytest.approx(inference.budget_advantage(budget), rel=1e-12)
         assert laws.largest_factor == pytest.approx(math.exp(budget), rel=1e-12)
 
 
@@ -78,7 +79,7 @@ def test_messages_together_tell_what_going_through_all_pairs_of_them_tells(budge
             for one, two in ((first.failed, second.failed), (first.succeeded, second.succeeded))
         )
     )
-    found = posterior.combined([first, second])
+    found = inference.combined([first, second])
     assert len(found.failed) < len(pairs.failed)
     assert found.advantage == pytest.approx(pairs.advantage)
     assert found.largest_factor == pytest.approx(pairs.largest_factor)
@@ -88,11 +89,11 @@ def test_messages_together_tell_what_going_through_all_pairs_of_them_tells(budge
 @pytest.mark.parametrize("events", [1, 2, 5, 10])
 @pytest.mark.parametrize("budget", [0.1, 1.0])
 def test_budgets_of_several_events_add_up_and_are_reached(events: int, budget: float) -> None:
-    apart = posterior.combined([posterior.worst_case(23, budget)] * events)
+    apart = inference.combined([posterior.worst_case(23, budget)] * events)
     together = posterior.others_known(23, 3, budget, events=events)
     for laws in (apart, together):
         assert laws.largest_factor == pytest.approx(math.exp(events * budget), rel=1e-9)
-        assert laws.advantage <= posterior.budget_advantage(events * budget) + 1e-12
+        assert laws.advantage <= inference.budget_advantage(events * budget) + 1e-12
 
 
 @pytest.mark.parametrize("means", [(0.7, 0.3, 0.3), (0.2, 0.9), (0.7, 0.5, 0.3, 0.1)])
@@ -101,21 +102,21 @@ def test_the_best_arm_is_as_likely_as_all_ways_to_give_the_means_say(
     means: tuple[float, ...], budget: float | None
 ) -> None:
     seen = [1, 3, 2, 0][: len(means)]  # of 3 events each
-    laws = {mean: posterior.log_tally(3, mean, budget) for mean in means}
+    laws = {mean: inference.log_tally(3, mean, budget) for mean in means}
     logs = [{mean: law[z] for mean, law in laws.items()} for z in seen]
     expected = [0.0] * len(means)
     for ways in itertools.permutations(means):
         expected[ways.index(max(means))] += math.exp(sum(logs[arm][mean] for arm, mean in enumerate(ways)))
-    assert posterior.best_arm_posterior(means, logs) == pytest.approx([each / sum(expected) for each in expected])
+    assert inference.best_arm_posterior(means, logs) == pytest.approx([each / sum(expected) for each in expected])
     without = [0.0 if arm == 1 else each for arm, each in enumerate(expected)]
-    assert posterior.best_arm_posterior(means, logs, excluded=[1]) == pytest.approx(
+    assert inference.best_arm_posterior(means, logs, excluded=[1]) == pytest.approx(
         [each / sum(without) for each in without]
     )
 
 
 def test_what_cannot_be_computed_is_refused() -> None:
     with pytest.raises(ValueError, match="one arm must be best"):
-        posterior.best_arm_posterior((0.5, 0.5), [{0.5: 0.0}] * 2)
+        inference.best_arm_posterior((0.5, 0.5), [{0.5: 0.0}] * 2)
     many = tuple(arm / 20 for arm in range(20))
     with pytest.raises(ValueError, match="too many ways"):
-        posterior.best_arm_posterior(many, [dict.fromkeys(many, 0.0)] * 20)
+        inference.best_arm_posterior(many, [dict.fromkeys(many, 0.0)] * 20)

@@ -169,8 +169,7 @@ def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tm
     assert set(found.values()) == {"table"}
     assert columns == {each.path for each in schemas.STORE.fields}
     assert keys == set(META_KEYS)
-    field = schemas.STORE.field("meta.key")
-    assert field is not None
+    field = schemas.STORE.by_path["meta.key"]
     assert all(f"`{key}`" in field.what for key in META_KEYS)
     for schema, state, body in zip((schemas.VOTES_STATE, schemas.TALLY_STATE), tasks, bodies, strict=True):
         assert schemas.unexplained(schema, body["player"]) == [], state

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outvote.files import locked, open_whole, write_private, write_whole
+from outvote.files import open_whole, write_private, write_whole
 
 
 def test_a_file_has_its_new_content_when_all_of_it_is_written(tmp_path: Path) -> None:
@@ -48,11 +48,3 @@ def test_what_is_private_is_so_though_it_was_not(tmp_path: Path) -> None:
     write_private(path, b"new")
     assert path.read_bytes() == b"new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_lock_has_one_holder(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    with locked(path, patience=0), pytest.raises(BlockingIOError), locked(path, patience=0.01):
-        pass
-    with locked(path, patience=0):
-        assert os.listdir(tmp_path) == ["lock"]

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, check_writable, number, tell
+from outvote.cli.options import add_json, number, tell
 from outvote.core.errors import InvalidTask
-from outvote.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from outvote.privacy.audit.fleet_run import Progress
     from outvote.privacy.audit.judge import Verdict
 
 EXAMPLE = """\
 examples:
   outvote audit
-  outvote audit --protocol dme --html audit.html
+  outvote audit --protocol dme
   outvote audit --privacy-budget 1 --events 5000 --json audit.json
 """
 
@@ -44,19 +39,18 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("--privacy-budget", type=number, metavar="B", help="of differential privacy, for tally (none)")
     parser.add_argument("--reward-window", type=number, metavar="SECONDS", help="wait so long for rewards (no window)")
-    parser.add_argument("--rate", type=number, help="events in a second, over all sites (tally: 200; votes: 1500)")
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
-    parser.add_argument("--html", metavar="FILE", help="write the report as a page to FILE too")
     add_json(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped, and nothing is left behind")
 
 
 def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
     from outvote.demo.fleet import FleetError
     from outvote.demo.story import NoWinner
-    from outvote.privacy.audit import judge, page, report, setting
+    from outvote.privacy.audit import judge, report, setting
 
-    check_writable(args.html, "the page")
     if not isinstance(args.events, int) or not 0 <= args.events <= setting.MOST_EVENTS:
         raise InvalidTask(f"--events must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}")
     chosen = setting.choose(
@@ -64,14 +58,13 @@ def run(args: argparse.Namespace) -> int:
         edges=args.edges,
         privacy_budget=args.privacy_budget,
         reward_window=args.reward_window,
-        rate=args.rate,
         seed=args.seed,
     )
     verdicts: list[Verdict] = []
 
     async def work() -> None:
-        look = progress_on(sys.stderr)
-        verdicts.append(await judge.audit(chosen, least_events=args.events, look=look))
+        with Console(stderr=True).status("") as status:
+            verdicts.append(await judge.audit(chosen, least_events=args.events, say=status.update))
 
     try:
         serving.until_told(work())
@@ -80,23 +73,5 @@ def run(args: argparse.Namespace) -> int:
     if not verdicts:
         return 1  # SIGTERM
     [verdict] = verdicts
-    if args.html:
-        write_whole(args.html, page.in_html(verdict))
     tell(args, verdict.to_json(), report.in_text(verdict))
     return 0 if verdict.passed else 1
-
-
-def progress_on(stream: Any) -> Callable[[Progress], None]:
-    """Tells how far it is: in place on a terminal, else one line for each step."""
-    said: list[str] = []
-
-    def look(progress: Progress) -> None:
-        if stream.isatty():
-            counts = f": {progress.events:,} events, {progress.messages:,} messages" if progress.events else ""
-            stream.write(f"\r\x1b[K{progress.step}{counts}…")
-        elif progress.step not in said:
-            said.append(progress.step)
-            stream.write(f"{progress.step}…\n")
-        stream.flush()
-
-    return look

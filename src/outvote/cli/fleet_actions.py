@@ -125,11 +125,7 @@ def revoke(args: argparse.Namespace) -> int:
     fleet = _fleet(args)
     new = revoke_edge(fleet, args.edge)
     told = _push(fleet)
-    tasks: list[str] | None = None
-    if args.discount:
-        from outvote.fleet.discount import discount
-
-        tasks = list(discount(fleet.folder / "operator", args.edge).get("tasks", []))
+    tasks = _discount(fleet, args.edge) if args.discount else None
     lines = [f"revoked {args.edge}" if new else f"{args.edge} was revoked before", _told(told)]
     if tasks is None:
         lines.append(
@@ -140,6 +136,24 @@ def revoke(args: argparse.Namespace) -> int:
         lines.append(f"what it had sent counts no more in: {', '.join(tasks) or 'no task, there was nothing'}")
     tell(args, {"revoked": args.edge, "engines": told, "discounted": tasks}, "\n".join(lines))
     return 0
+
+
+def _discount(fleet: Fleet, edge: str) -> list[str]:
+    """Tell the server that what an edge has sent counts no more; returns the tasks in which it had sent something."""
+    from outvote.cli.asking import ask
+
+    kit = fleet.folder / "operator"
+    given = argparse.Namespace(kit=kit, server=None, token_file=None, ca=None, insecure=False)
+    try:
+        return list(ask(given, "POST", f"/v1/edges/{edge}/discount").get("tasks", []))
+    except Failed as error:
+        if str(error).startswith("unknown edge"):  # it never sent anything
+            return []
+        why = str(error).partition(";")[0]  # what follows is advice for commands that have --server
+        raise Failed(
+            f"{why}; it is revoked, and what it has sent still counts: ask again with `outvote fleet revoke {edge} "
+            "--discount`"
+        ) from None
 
 
 def push(args: argparse.Namespace) -> int:
@@ -216,7 +230,7 @@ def export(args: argparse.Namespace) -> int:
         check_writable(args.to, "the Secret")
         write_private(Path(args.to), manifest.encode())
     else:
-        export_files(files, Path(args.to), name=args.kit, now=time.time())
+        export_files(files, Path(args.to), name=args.kit)
     tell(args, {"kit": args.kit, "to": args.to}, f"exported {args.kit} to {args.to}: it holds secrets, carry it safely")
     return 0
 

@@ -36,36 +36,32 @@ def read_kit(fleet: Fleet, name: str) -> dict[str, bytes]:
     }
 
 
-def export_files(files: dict[str, bytes], target: Path, *, name: str, now: float) -> None:
+def export_files(files: dict[str, bytes], target: Path, *, name: str) -> None:
     """Into a new folder, or, if its name ends so, a new archive `….tar`."""
     if target.exists() or target.is_symlink():
         raise InvalidTask(f"{str(target)!r} is there already: remove it, or name another")
     if not target.absolute().parent.is_dir():
         raise InvalidTask(f"the folder {str(target.absolute().parent)!r} must be there, to make {target.name!r} in it")
     try:
-        if target.suffix == ".tar":
-            write_private(target, _archive(files, name, now))
-            return
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.absolute().parent) as beside:
-            write_files(Path(beside) / "kit", files)
-            (Path(beside) / "kit").rename(target)
+            kit = Path(beside) / "kit"
+            write_files(kit, files)
+            if target.suffix == ".tar":
+                content = io.BytesIO()
+                with tarfile.open(fileobj=content, mode="w") as archive:
+                    archive.add(kit, arcname=name, filter=_without_owner)
+                write_private(target, content.getvalue())
+            else:
+                kit.rename(target)
     except OSError as error:
         raise FleetError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
 
 
-def _archive(files: dict[str, bytes], name: str, now: float) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        folders = {str(parent) for each in files for parent in Path(name, each).parents if str(parent) != "."}
-        for folder in sorted(folders):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, 0o700, int(now)
-            archive.addfile(entry)
-        for each, text in files.items():
-            entry = tarfile.TarInfo(f"{name}/{each}")
-            entry.size, entry.mode, entry.mtime = len(text), 0o600, int(now)
-            archive.addfile(entry, io.BytesIO(text))
-    return content.getvalue()
+def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Files are to belong to whoever unpacks them, also if that is root."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
 
 
 def secret_name(name: str) -> str:

@@ -17,6 +17,7 @@ it. A command that finds the mark of an unfinished change writes all kits anew. 
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from typing import Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask
-from outvote.files import locked, make_private_folder, sync_folder, write_private
+from outvote.files import make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
 from outvote.fleet.certificates import Signed
 from outvote.fleet.claims import account_claims, creds, operator_claims, user_claims
@@ -36,6 +37,7 @@ from outvote.fleet.keys import Key, Kind, new_key, read_key
 from outvote.fleet.permissions import SHARED, SYSTEM, Permissions, system_permissions
 from outvote.fleet.state import DAY, FILE, FleetFile, Issued, Revocation, read_state, write_state
 from outvote.network.tokens import Token, make_token
+from outvote.processes import lock
 
 LOCK: Final = "fleet.lock"
 UNFINISHED: Final = "fleet.unfinished"
@@ -214,10 +216,11 @@ def check_days(days: float) -> float:
 def held(folder: Path) -> Iterator[None]:
     """Be the only command that uses the folder."""
     try:
-        with locked(folder / LOCK, patience=PATIENCE):
+        with (folder / LOCK).open("ab") as file:
+            os.fchmod(file.fileno(), 0o600)
+            if not lock(file.fileno(), seconds=PATIENCE):
+                raise FleetError(f"another command uses the fleet folder {str(folder)!r}: wait for it, and try again")
             yield
-    except BlockingIOError:
-        raise FleetError(f"another command uses the fleet folder {str(folder)!r}: wait for it, and try again") from None
     except OSError as error:
         raise FleetError(
             f"the fleet folder {str(folder)!r} cannot be changed: {error.strerror}; what was begun the next command "

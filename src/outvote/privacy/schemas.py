@@ -10,33 +10,35 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import msgspec
 
 from outvote.core.task import MOST
 
-VERSION: Final = 2
-"""Of these tables: it goes up when a field comes, goes, or means something else."""
-
-KINDS: Final[Mapping[str, str]] = {
-    "arm": "the number of an arm, from 0",
-    "count": "a whole number, up to 2⁵³",
-    "number": "a number",
-    "sum": "a sum of rewards, from 0 up to the count of them",
-    "share": "a number from 0 to 1",
-    "flag": "true or false",
-    "name": "1 to 64 letters, digits, `_` or `-`",
-    "words": "1 to 64 printable characters",
-    "id": "a name, and random digits",
-    "random": "random hex digits",
-    "checksum": "hex digits, made of the rest",
-    "choice": "one of a fixed list of words",
-    "bytes": "coded bits: see the message",
-    "json": "JSON, of the fields told elsewhere here",
-    "text": "words of the program's own",
-    "time": "a time, in UTC",
+_COUNT: Final = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+_NAME: Final = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,80}\Z")]
+_HEX: Final = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8,64}\Z")]
+_WORDS: Final = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,64}\Z")]
+KINDS: Final[Mapping[str, tuple[str, Any]]] = {
+    "arm": ("the number of an arm, from 0", _COUNT),
+    "count": ("a whole number, up to 2⁵³", _COUNT),
+    "number": ("a number", float),
+    "sum": ("a sum of rewards, from 0 up to the count of them", Annotated[float, msgspec.Meta(ge=0, le=MOST)]),
+    "share": ("a number from 0 to 1", Annotated[float, msgspec.Meta(ge=0, le=1)]),
+    "flag": ("true or false", bool),
+    "name": ("1 to 64 letters, digits, `_` or `-`", _NAME),
+    "words": ("1 to 64 printable characters", _WORDS),
+    "id": ("a name, and random digits", _NAME),
+    "random": ("random hex digits", _HEX),
+    "checksum": ("hex digits, made of the rest", _HEX),
+    "choice": ("one of a fixed list of words", Any),
+    "bytes": ("coded bits: see the message", Any),
+    "json": ("JSON, of the fields told elsewhere here", Any),
+    "text": ("words of the program's own", Any),
+    "time": ("a time, in UTC", Any),
 }
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_HEX = re.compile(r"[0-9a-f]{8,64}")
+"""Of each kind what it can hold: for people, and as the type that values are checked with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +53,16 @@ class Field:
     """It may be null, or missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """All fields of one thing."""
 
     title: str
     fields: tuple[Field, ...]
 
-    def field(self, path: str) -> Field | None:
-        return _by_path(self).get(path)
-
-
-@functools.lru_cache(maxsize=64)
-def _by_path(schema: Schema) -> dict[str, Field]:
-    return {each.path: each for each in schema.fields}
+    @functools.cached_property
+    def by_path(self) -> dict[str, Field]:
+        return {each.path: each for each in self.fields}
 
 
 BATCH: Final = ("ticket", "arm", "size", "left", "waiting", "total")
@@ -201,18 +199,15 @@ QUESTION: Final = Schema(
 )
 CONNECT: Final = Schema(
     "What an edge says when it connects",
-    tuple(
-        Field(name, kind, what, why)
-        for name, kind, what, why in (
-            ("name", "name", "the edge's name", _SET_UP),
-            ("lang", "choice", "`python3`", "always the same"),
-            ("version", "text", "of the library", "the program's"),
-            ("protocol", "count", "of NATS", "the program's"),
-            *((flag, "flag", "an option of NATS", "always the same") for flag in ("verbose", "pedantic", "echo")),
-            *((flag, "flag", "an option of NATS", "always the same") for flag in ("headers", "no_responders")),
-        )
-    )
-    + (
+    (
+        Field("name", "name", "the edge's name", _SET_UP),
+        Field("lang", "choice", "`python3`", "always the same"),
+        Field("version", "text", "of the library", "the program's"),
+        Field("protocol", "count", "of NATS", "the program's"),
+        *(
+            Field(name, "flag", "an option of NATS", "always the same")
+            for name in ("verbose", "pedantic", "echo", "headers", "no_responders")
+        ),
         Field("tls_required", "flag", "with TLS: an option of NATS", "always the same", optional=True),
         Field("jwt", "text", "with credentials: the edge's", _SET_UP, optional=True),
         Field("sig", "text", "with credentials: over the engine's random number", "made of both", optional=True),
@@ -398,11 +393,15 @@ def unexplained(schema: Schema, record: object) -> list[str]:
     """What in a thing its schema does not explain: fields that it does not have, and values of another kind."""
     found = []
     for path, value in leaves(record):
-        field = schema.field(path) or schema.field(_unnamed(path))
+        field = schema.by_path.get(path) or schema.by_path.get(_unnamed(path))
         if field is None:
             found.append(f"{path} is no field of: {schema.title}")
-        elif not (_is(field.kind, value) or (value is None and field.optional)):
-            found.append(f"{path} must be {KINDS[field.kind]}, got {str(value)[:60]!r}")
+        elif not (value is None and field.optional):
+            words, kind = KINDS[field.kind]
+            try:
+                msgspec.convert(value, kind)
+            except msgspec.ValidationError:
+                found.append(f"{path} must be {words}, got {str(value)[:60]!r}")
     return found
 
 
@@ -422,26 +421,3 @@ def seen(records: Iterable[object]) -> set[str]:
 def _unnamed(path: str) -> str:
     """Without the id of a task."""
     return re.sub(r"^tasks\.[^.]+", "tasks.*", path)
-
-
-def _is(kind: str, value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    match kind:
-        case "flag":
-            return isinstance(value, bool)
-        case "arm" | "count":
-            return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
-        case "number":
-            return number
-        case "sum":
-            return number and 0 <= value <= MOST  # type: ignore[operator]
-        case "share":
-            return number and 0 <= value <= 1  # type: ignore[operator]
-        case "name" | "id":
-            return isinstance(value, str) and _NAME.fullmatch(value) is not None
-        case "random" | "checksum":
-            return isinstance(value, str) and _HEX.fullmatch(value) is not None
-        case "words":
-            return isinstance(value, str) and value.isprintable() and 1 <= len(value) <= 64
-        case _:
-            return True

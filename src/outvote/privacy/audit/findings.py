@@ -5,7 +5,8 @@ One rule: a finding says where it is, what is there, and what should be there; a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import dataclass
 from typing import Final
 
 MOST: Final = 50
@@ -21,16 +22,13 @@ class Finding:
     where: str
     what: str
 
-    def to_json(self) -> dict[str, str]:
-        return asdict(self)
-
 
 def shortened(findings: list[Finding]) -> list[Finding]:
     """Each once, and of each kind so many at most."""
-    kept: dict[Finding, None] = {}
-    counts: dict[str, int] = {}
-    for each in findings:
-        if each not in kept and counts.get(each.kind, 0) < MOST:
-            counts[each.kind] = counts.get(each.kind, 0) + 1
-            kept[each] = None
-    return list(kept)
+    counts: Counter[str] = Counter()
+    kept = []
+    for each in dict.fromkeys(findings):
+        counts[each.kind] += 1
+        if counts[each.kind] <= MOST:
+            kept.append(each)
+    return kept

@@ -26,7 +26,7 @@ from outvote.demo.story import NoWinner
 from outvote.demo.users import Browser
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.markers import Markers
-from outvote.privacy.audit.people import Event, People
+from outvote.privacy.audit.people import People
 from outvote.privacy.audit.recorder import DOWN, UP, Conversation, Recorder
 
 LOOK_EVERY: Final = 0.25
@@ -41,15 +41,6 @@ EDGE_PAGES: Final = ("/metrics", f"/v1/tasks/{TASK}", "/v1/tasks", "/healthz")
 SERVER_PAGES: Final = ("/metrics", f"/v1/tasks/{TASK}", "/v1/tasks", "/v1/edges", "/", f"/tasks/{TASK}")
 OPTIONS: Final = ("--log", "json", "--log-level", "debug")
 """All that can be logged is, and in a form that can be read again."""
-
-
-@dataclass
-class Progress:
-    """How far it is, for who looks on."""
-
-    step: str = "starting the fleet"
-    events: int = 0
-    messages: int = 0
 
 
 @dataclass
@@ -78,14 +69,11 @@ class Observation:
 
     setting: Setting
     markers: Markers
+    people: People
+    conversations: list[Conversation]
     searched: Searched = field(default_factory=Searched)
-    task_id: str = ""
     shown: dict[str, Any] = field(default_factory=dict)
     """The task as the server last described it."""
-    events: dict[str, list[Event]] = field(default_factory=dict)
-    requests: int = 0
-    refused: int = 0
-    conversations: list[Conversation] = field(default_factory=list)
     stores: dict[str, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
     """By edge and table: the rows, as they were at the end."""
     columns: dict[str, list[str]] = field(default_factory=dict)
@@ -98,27 +86,27 @@ class Observation:
     seconds: float = 0.0
 
 
-async def observe(setting: Setting, *, least_events: int, look: Callable[[Progress], None]) -> Observation:
+async def observe(setting: Setting, *, least_events: int, say: Callable[[str], None]) -> Observation:
     """Run a fleet until every edge serves the winner and so many events have been; gather everything."""
-    seen = Observation(setting, Markers())
-    progress = Progress()
+    markers = Markers()
     with tempfile.TemporaryDirectory(prefix="outvote-audit-", ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary)
         fleet = Fleet(folder, setting.task.player_names, options=OPTIONS)
         recorder: Recorder | None = None
         began = time.monotonic()
         try:
-            look(progress)
+            say("starting the fleet…")
             await fleet.start_server()
             recorder = Recorder(fleet.server.url("nats"))
             await recorder.start()
             fleet.way = recorder.url
             await fleet.start_edges()
-            watch = _Watch(seen, fleet, folder, recorder, progress, look)
+            people = People(setting, {name: edge.url("edge") for name, edge in fleet.edges.items()}, markers)
+            seen = Observation(setting, markers, people, recorder.conversations)
+            watch = _Watch(seen, fleet, folder, say)
             await watch.run(least_events)
             await watch.look_at_files(everything=True)  # as they are while all runs: write-ahead logs and all
-            progress.step = "stopping the fleet, and searching what it left"
-            look(progress)
+            say("stopping the fleet, and searching what it left…")
             await asyncio.to_thread(fleet.stop)
             await watch.look_at_files(everything=True)
             seen.seconds = time.monotonic() - began
@@ -126,38 +114,25 @@ async def observe(setting: Setting, *, least_events: int, look: Callable[[Progre
         finally:
             fleet.stop()
             if recorder is not None:
-                await recorder.stop()
+                recorder.stop()
     return seen
 
 
 class _Watch:
     """Looks at one fleet from all sides."""
 
-    def __init__(
-        self,
-        seen: Observation,
-        fleet: Fleet,
-        folder: Path,
-        recorder: Recorder,
-        progress: Progress,
-        look: Callable[[Progress], None],
-    ) -> None:
+    def __init__(self, seen: Observation, fleet: Fleet, folder: Path, say: Callable[[str], None]) -> None:
         self._seen = seen
-        self._fleet = fleet
+        self._people = seen.people
         self._folder = folder
-        self._recorder = recorder
-        self._progress = progress
-        self._look = look
-        edges = {name: edge.url("edge") for name, edge in fleet.edges.items()}
-        self._people = People(seen.setting, edges, seen.markers)
+        self._say = say
         self._server = Browser(fleet.server.url("server"))
-        self._edges = {name: Browser(url) for name, url in edges.items()}
+        self._edges = {name: Browser(edge.url("edge")) for name, edge in fleet.edges.items()}
 
     async def run(self, least_events: int) -> None:
         status, body = await self._server.send("POST", "/v1/tasks", self._seen.setting.task.to_json())
         if status != 201:
             raise OutvoteError(f"the server refused the audit's task: {body.decode(errors='replace')}")
-        self._progress.step = "users come, each request marked"
         living = asyncio.create_task(self._people.live())
         try:
             await self._follow(least_events, living)
@@ -205,9 +180,7 @@ class _Watch:
     async def _look_at_task(self) -> dict[str, Any]:
         shown: dict[str, Any] = json.loads(await self._server.get(f"/v1/tasks/{TASK}"))
         self._seen.shown = shown
-        self._progress.events = self._people.count
-        self._progress.messages = shown["messages"]["up"]
-        self._look(self._progress)
+        self._say(f"users come: {self._people.count:,} events, {shown['messages']['up']:,} messages…")
         return shown
 
     async def _look_at_pages(self) -> None:
@@ -230,15 +203,12 @@ class _Watch:
 
     def gather(self) -> None:
         """What is judged afterwards."""
-        seen, people = self._seen, self._people
-        seen.task_id = seen.shown["id"]
-        seen.events, seen.requests, seen.refused = people.events, people.requests, people.refused
-        seen.conversations = self._recorder.conversations
+        seen = self._seen
         for number, each in enumerate(seen.conversations, 1):
             for way in (UP, DOWN):
                 seen.searched.search("traffic", f"connection {number}, {way}", each.said(way), seen.markers)
             _note_first_news(each, seen)
-        for name in self._fleet.edges:
+        for name in self._edges:
             self._read_store(name)
         for path in sorted(self._folder.glob("*.log")):
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

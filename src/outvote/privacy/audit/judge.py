@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from outvote.demo.setting import Setting
 from outvote.privacy import schemas
 from outvote.privacy.audit import frames, payloads, times
 from outvote.privacy.audit.findings import Finding, shortened
-from outvote.privacy.audit.fleet_run import Observation, Progress, observe
+from outvote.privacy.audit.fleet_run import Observation, observe
 from outvote.privacy.audit.markers import FORMS
 
 READY: Final = re.compile(
@@ -28,20 +29,12 @@ READY: Final = re.compile(
 class Verdict:
     """What was looked at, how much of it, and what was found."""
 
-    setting: Setting
-    winner: str | None
-    events: int
-    requests: int
-    refused: int
-    markers: int
-    searched: dict[str, dict[str, int]]
-    frames: dict[str, int]
-    wire_bytes: int
+    seen: Observation
+    frames: Counter[str]
     accounts: payloads.Accounts
     times: times.Times
     fields: dict[str, int]
-    seconds: float
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Finding]
 
     @property
     def passed(self) -> bool:
@@ -50,74 +43,55 @@ class Verdict:
     @property
     def free_bits(self) -> int:
         """Random bits of the library in what was sent, of which nobody can tell that they are."""
-        asked = self.frames.get("questions of catch-up", 0) + self.frames.get("messages", 0)
-        return frames.FREE_BITS * asked
+        return frames.FREE_BITS * (self.frames["questions of catch-up"] + self.frames["messages"])
 
     def to_json(self) -> dict[str, Any]:
-        task = self.setting.task
+        seen, task = self.seen, self.seen.setting.task
         return {
             "protocol": task.protocol,
             "edges": task.players,
             "privacy_budget": task.privacy_budget,
             "floor": task.floor,
-            "seed": self.setting.seed,
-            "winner": self.winner,
-            "events": self.events,
+            "seed": seen.setting.seed,
+            "winner": seen.shown["winner"],
+            "events": seen.people.count,
             "searched": {
-                "requests": self.requests,
-                "requests_refused_on_purpose": self.refused,
-                "markers": self.markers,
+                "requests": seen.people.requests,
+                "requests_refused_on_purpose": seen.people.refused,
+                "markers": seen.markers.made,
                 "forms": list(FORMS),
-                **self.searched,
+                **seen.searched.amounts,
             },
-            "frames": {**self.frames, "free_bits": self.free_bits},
+            "frames": {**dict(sorted(self.frames.items())), "free_bits": self.free_bits},
             "payloads": self.accounts.to_json(),
             "times": self.times.to_json(),
             "fields": self.fields,
-            "findings": [each.to_json() for each in self.findings],
-            "seconds": round(self.seconds, 1),
+            "findings": [asdict(each) for each in self.findings],
+            "seconds": round(seen.seconds, 1),
         }
 
 
-async def audit(
-    setting: Setting, *, least_events: int = 0, look: Callable[[Progress], None] = lambda progress: None
-) -> Verdict:
-    """Run a fleet, and judge it."""
-    return judged(await observe(setting, least_events=least_events, look=look))
+async def audit(setting: Setting, *, least_events: int = 0, say: Callable[[str], None] = lambda step: None) -> Verdict:
+    """Run a fleet, and judge it. `say` is told how far it is."""
+    return judged(await observe(setting, least_events=least_events, say=say))
 
 
 def judged(seen: Observation) -> Verdict:
-    task, shown = seen.setting.task, seen.shown
+    task, shown, events = seen.setting.task, seen.shown, seen.people.events
     incarnations = {edge: str(dict(tables.get("meta", [])).get("incarnation")) for edge, tables in seen.stores.items()}
-    known = frames.Known(seen.task_id, incarnations, len(task.arms) - 1)
+    known = frames.Known(shown["id"], incarnations, len(task.arms) - 1)
     heard = frames.explained(seen.conversations, known)
     ledger = {"messages": shown["messages"]["up"], "bits": shown["bits"]["up"]}
-    accounts = payloads.accounted(task, heard.sent, seen.events, ledger, seen.first_heard)
-    timed = times.judged(times.matched(task, accounts.decoded, seen.events, seen.first_heard), accounts.messages)
+    accounts = payloads.accounted(task, heard.sent, events, ledger, seen.first_heard)
+    timed = times.judged(times.matched(task, accounts.completed))
     fields, odd = _fields(seen)
     silent = [
         Finding("account", edge, "no traffic of this edge was seen: it has another way to the engine")
         for edge in task.player_names
         if edge not in heard.edges
     ]
-    return Verdict(
-        setting=seen.setting,
-        winner=shown["winner"],
-        events=sum(map(len, seen.events.values())),
-        requests=seen.requests,
-        refused=seen.refused,
-        markers=seen.markers.made,
-        searched=seen.searched.amounts,
-        frames=dict(sorted(heard.counts.items())),
-        wire_bytes=seen.searched.amounts.get("traffic", {}).get("bytes", 0),
-        accounts=accounts,
-        times=timed,
-        fields=fields,
-        seconds=seen.seconds,
-        findings=shortened(
-            [*seen.searched.findings, *heard.findings, *accounts.findings, *timed.findings, *odd, *silent]
-        ),
-    )
+    findings = [*seen.searched.findings, *heard.findings, *accounts.findings, *timed.findings, *odd, *silent]
+    return Verdict(seen, heard.counts, accounts, timed, fields, shortened(findings))
 
 
 def _fields(seen: Observation) -> tuple[dict[str, int], list[Finding]]:
@@ -131,7 +105,7 @@ def _fields(seen: Observation) -> tuple[dict[str, int], list[Finding]]:
     for table, columns in seen.columns.items():
         counts["columns"] += len(columns)
         known = [f"{table}.{column}" for column in columns]
-        note("the stores of edges", [f"{each} is no column" for each in known if schemas.STORE.field(each) is None])
+        note("the stores of edges", [f"{each} is no column" for each in known if each not in schemas.STORE.by_path])
     state = schemas.TALLY_STATE if seen.setting.task.protocol == "tally" else schemas.VOTES_STATE
     for edge, tables in seen.stores.items():
         for _, record in tables.get("tasks", []):

@@ -38,6 +38,8 @@ class Accounts:
     compared: int = 0
     """Messages whose content was computed again from the events."""
     decoded: list[tuple[Sent, UpMessage]] = field(default_factory=list)
+    completed: list[tuple[Sent, Event]] = field(default_factory=list)
+    """Messages with the event that completed each, where it is known."""
     findings: list[Finding] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -109,6 +111,7 @@ def _compare_tallies(task: Task, accounts: Accounts, events: Mapping[str, Sequen
         where, group = str(each.subject), groups.get((each.subject.edge, message.sequence), [])
         group = [event for event in group if event.decided[0] <= each.time]
         covered = len(group)
+        accounts.completed += [(each, event) for event in group[-1:]]
         accounts.least_events = covered if accounts.least_events is None else min(accounts.least_events, covered)
         accounts.all_or_none += message.successes in (0, message.trials)
         accounts.compared += 1
@@ -122,7 +125,7 @@ def _compare_tallies(task: Task, accounts: Accounts, events: Mapping[str, Sequen
             accounts.findings.append(Finding("payload", where, "it is not the sum of its events' rewards"))
 
 
-def replayed(task: Task, edge: str, events: Sequence[Event], until: float) -> list[tuple[Vote, Event]]:
+def _replayed(task: Task, edge: str, events: Sequence[Event], until: float) -> list[tuple[Vote, Event]]:
     """The votes that a site's events lead to by the protocol alone, each with the event that completed it.
 
     Only up to the first elimination, at `until`: when exactly an edge heard of it is not known.
@@ -146,7 +149,7 @@ def _compare_votes(
     expected = {
         (edge, vote.sequence): (vote, event)
         for edge, those in events.items()
-        for vote, event in replayed(task, edge, those, heard_at.get(edge, float("inf")))
+        for vote, event in _replayed(task, edge, those, heard_at.get(edge, float("inf")))
     }
     for each, message in accounts.decoded:
         where, edge = str(each.subject), each.subject.edge
@@ -159,6 +162,7 @@ def _compare_votes(
         if task.reward_window is None and (edge, message.sequence) in expected:
             accounts.compared += 1
             vote, event = expected[edge, message.sequence]
+            accounts.completed.append((each, event))
             if vote != message or each.time < event.rewarded[0]:
                 told = f"the site's events lead to {vote}, sent was {message}"
                 accounts.findings.append(Finding("payload", where, told))

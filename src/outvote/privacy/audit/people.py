@@ -46,7 +46,7 @@ class People:
         self._ending = False
         self._setting = setting
         self._edges = edges
-        self._markers = markers
+        self._mark = markers.new
         self._rng = random.Random(setting.seed)
         self._people = {name: [markers.person(f"{name}-user-{n}") for n in range(PEOPLE)] for name in edges}
 
@@ -84,9 +84,9 @@ class People:
         user = self._rng.choice(self._people[name])
         began = time.monotonic()
         if self._rng.random() < 0.5:
-            status, answer = await self._send(browser, f"/v1/tasks/{TASK}/decide", user, {"user": self._new("body")})
+            status, answer = await self._send(browser, f"/v1/tasks/{TASK}/decide", user, {"user": self._mark("body")})
         else:
-            context = {"context": {"targetingKey": user, "email": self._new("context"), "seen": {"at": time.time()}}}
+            context = {"context": {"targetingKey": user, "email": self._mark("context"), "seen": {"at": time.time()}}}
             status, answer = await self._send(browser, f"/ofrep/v1/evaluate/flags/{TASK}", user, context)
         decided = began, time.monotonic()
         if status != 200:  # it has not heard of the task yet
@@ -104,7 +104,7 @@ class People:
 
     async def _err(self, name: str, browser: Browser) -> None:
         """Requests that are refused: what they hold must not be logged either."""
-        user, mark = self._rng.choice(self._people[name]), self._new
+        user, mark = self._rng.choice(self._people[name]), self._mark
         kind = self._rng.randrange(5)
         path, body = f"/v1/tasks/{TASK}/reward", {"arm": 0, "reward": 1, "user": mark("field")}
         if kind == 1:
@@ -119,13 +119,10 @@ class People:
         self.refused += status >= 400
 
     async def _send(self, browser: Browser, path: str, user: str, body: object) -> tuple[int, bytes]:
-        mark = self._new
+        mark = self._mark
         headers = (
             f"cookie: session={user}\r\nuser-agent: {mark('agent')}\r\nx-user-id: {user}\r\n"
             f"x-forwarded-for: {mark('address')}\r\nreferer: https://shop.example/{mark('page')}\r\n"
         )
         self.requests += 1
         return await browser.send("POST", f"{path}?user={quote(user)}&visit={mark('query')}", body, headers=headers)
-
-    def _new(self, kind: str) -> str:
-        return self._markers.new(kind)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -35,52 +34,38 @@ class Recorder:
         self.conversations: list[Conversation] = []
         self.url = ""
         self._server: asyncio.Server | None = None
-        self._talking: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._talk, "127.0.0.1", 0)
         self.url = f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
+        """Take no more connections; those that there are end with the edge, the engine or the audit."""
         if self._server is not None:
             self._server.close()
-        for each in self._talking:
-            each.cancel()
-        await asyncio.gather(*self._talking, return_exceptions=True)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._talking.add(task)
         conversation = Conversation()
         self.conversations.append(conversation)
-        writers = [writer]
         try:
             engine_reader, engine_writer = await asyncio.open_connection(self._host, self._port)
-            writers.append(engine_writer)
-            ways = [
-                asyncio.create_task(_pass_on(reader, engine_writer, conversation.up)),
-                asyncio.create_task(_pass_on(engine_reader, writer, conversation.down)),
-            ]
-            try:
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for each in ways:
-                    each.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
-        except (OSError, asyncio.CancelledError):
-            pass  # the engine is away, and the edge will try again; or the audit ends
-        finally:
-            for end in writers:
-                with suppress(OSError, RuntimeError):
-                    end.close()
-            if task is not None:
-                self._talking.discard(task)
+        except OSError:  # the engine is away, and the edge will try again
+            writer.close()
+            return
+        await asyncio.gather(
+            _pass_on(reader, engine_writer, conversation.up),
+            _pass_on(engine_reader, writer, conversation.down),
+        )
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: list[tuple[float, bytes]]) -> None:
-    with suppress(OSError):
+    """Until one end hangs up; then so does the other, and the other way ends with it."""
+    try:
         while piece := await reader.read(1 << 16):
             kept.append((time.monotonic(), piece))
             writer.write(piece)
             await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()

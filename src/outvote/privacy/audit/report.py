@@ -1,7 +1,4 @@
-"""The verdict in words that need no engineer: what was looked at, how much of it, what was found, what can be learnt.
-
-One rule: the same sections for the screen and for the page, made once here.
-"""
+"""The verdict for people who are no engineers: what was looked at, what was found, and what can be learnt."""
 
 from __future__ import annotations
 
@@ -30,20 +27,20 @@ def headline(verdict: Verdict) -> str:
 
 
 def sections(verdict: Verdict) -> list[Section]:
-    task, accounts, times = verdict.setting.task, verdict.accounts, verdict.times
+    seen, accounts, times = verdict.seen, verdict.accounts, verdict.times
+    task, people, searched = seen.setting.task, seen.people, seen.searched.amounts
     budget = "" if task.privacy_budget is None else f" with a privacy budget of {task.privacy_budget:g}"
-    searched = verdict.searched
     return [
         Section(
             "What was done",
             (
                 f"A fleet of {task.players} sites, a server and an engine was started on this machine, as real "
                 f"processes, with a task of protocol {task.protocol}{budget}.",
-                f"Made-up users sent {verdict.requests:,} requests: {verdict.events:,} events, and {verdict.refused} "
-                f"requests that were wrong on purpose. {verdict.markers:,} secret markers were in their headers, "
-                "cookies, addresses, bodies and user keys.",
-                f"The task ran to its end: “{verdict.winner}” is left. Between the sites and the engine stood a "
-                "recorder that kept every byte, as somebody could who reads the network.",
+                f"Made-up users sent {people.requests:,} requests: {people.count:,} events, and {people.refused} "
+                f"requests that were wrong on purpose. {seen.markers.made:,} secret markers were in their "
+                "headers, cookies, addresses, bodies and user keys.",
+                f"The task ran to its end: “{seen.shown['winner']}” is left. Between the sites and the engine stood "
+                "a recorder that kept every byte, as somebody could who reads the network.",
             ),
         ),
         Section(
@@ -60,7 +57,7 @@ def sections(verdict: Verdict) -> list[Section]:
         Section(
             "Is everything explained that the sites sent?",
             (
-                "; ".join(f"{count:,} {kind}" for kind, count in verdict.frames.items()) + ".",
+                "; ".join(f"{count:,} {kind}" for kind, count in sorted(verdict.frames.items())) + ".",
                 f"Each word of each was compared with a closed list of what a site may say. What nobody can check by "
                 f"looking: {verdict.free_bits:,} random bits, {verdict.free_bits // 16:,} times 16, with which the "
                 "library names the place of an answer.",
@@ -106,7 +103,7 @@ def sections(verdict: Verdict) -> list[Section]:
 
 
 def _floor(verdict: Verdict) -> str:
-    task, least = verdict.setting.task, verdict.accounts.least_events
+    task, least = verdict.seen.setting.task, verdict.accounts.least_events
     if least is None:
         return "No message was sent."
     if task.protocol == "tally":
@@ -115,7 +112,7 @@ def _floor(verdict: Verdict) -> str:
 
 
 def _times(verdict: Verdict) -> tuple[str, ...]:
-    times, window = verdict.times, verdict.setting.task.reward_window
+    times, window = verdict.times, verdict.seen.setting.task.reward_window
     if not times.delays:
         return ("No message could be compared with the event that completed it.",)
     after = "the event that completed it" if window is None else f"the end of its window of {window:g} s"
@@ -130,7 +127,7 @@ def _times(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _learnt(verdict: Verdict) -> list[str]:
-    task, accounts = verdict.setting.task, verdict.accounts
+    task, accounts = verdict.seen.setting.task, verdict.accounts
     told = [f"The names of the {task.players} sites and of the task, the number of each message, and its time."]
     if task.protocol == "tally":
         noisy = task.privacy_budget is not None
@@ -165,6 +162,6 @@ def in_text(verdict: Verdict) -> str:
         lines += [section.title + mark, *(f"  {line}" for line in section.lines)]
         lines += [f"  ✗ {each.where}: {each.what}" for each in mine]
         lines.append("")
-    task = verdict.setting.task
-    lines.append(f"{task.protocol}, seed {verdict.setting.seed}, {verdict.seconds:.1f} s")
+    task = verdict.seen.setting.task
+    lines.append(f"{task.protocol}, seed {verdict.seen.setting.seed}, {verdict.seen.seconds:.1f} s")
     return "\n".join(lines)

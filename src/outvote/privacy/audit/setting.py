@@ -31,7 +31,6 @@ def choose(
     arms: int = len(ARMS),
     privacy_budget: float | None = None,
     reward_window: float | None = None,
-    rate: float | None = None,
     seed: int = 0,
 ) -> Setting:
     """A setting, or an error that says what can be asked for."""
@@ -50,5 +49,5 @@ def choose(
         privacy_budget=privacy_budget,
         reward_window=reward_window,
     )
-    usual = RATE[protocol] if privacy_budget is None else PRIVATE_RATE
-    return Setting(task, tuple(means), float(usual if rate is None else rate), seed)
+    rate = RATE[protocol] if privacy_budget is None else PRIVATE_RATE
+    return Setting(task, tuple(means), rate, seed)

@@ -6,19 +6,17 @@ of the machine make messages later and less regular, never the reverse: so only 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outvote.core.messages import UpMessage
 from outvote.core.task import Task
 from outvote.network.edge import TICK
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.frames import Sent
-from outvote.privacy.audit.payloads import replayed
 from outvote.privacy.audit.people import Event
 
 PLAYS: Final = 20_000
@@ -49,54 +47,38 @@ class Timed:
 class Times:
     """What was measured, and what ticks alone would give."""
 
-    messages: int
-    delays: list[float] = field(default_factory=list)
+    delays: list[float]
     mean_by_ticks: float | None = None
     p_values: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        shown = {} if not self.delays else _quantiles(self.delays)
+        mean = sum(self.delays) / max(len(self.delays), 1)
+        delays = {"least": min(self.delays), "mean": mean, "most": max(self.delays)} if self.delays else {}
         ticks = None if self.mean_by_ticks is None else round(self.mean_by_ticks, 3)
         return {
             "messages_timed": len(self.delays),
-            "seconds_after_the_last_event": shown,
+            "seconds_after_the_last_event": {name: round(value, 3) for name, value in delays.items()},
             "mean_by_ticks_alone": ticks,
             "p_values": {name: round(value, 5) for name, value in self.p_values.items()},
             "false_alarm_rate": FALSE_ALARM * max(len(self.p_values), 1),
         }
 
 
-def matched(
-    task: Task,
-    decoded: Sequence[tuple[Sent, UpMessage]],
-    events: Mapping[str, Sequence[Event]],
-    heard_at: Mapping[str, float],
-) -> list[Timed]:
-    """Messages with the event that completed each; `heard_at` is when an edge heard of the first elimination."""
-    window = task.reward_window
-    completing: dict[tuple[str, int], Event] = {}
-    for edge, those in events.items():
-        if task.protocol == "tally":
-            for event in those:
-                completing[edge, event.ticket] = event
-        elif window is None:
-            for vote, event in replayed(task, edge, those, heard_at.get(edge, float("inf"))):
-                completing[edge, vote.sequence] = event
+def matched(task: Task, completed: Sequence[tuple[Sent, Event]]) -> list[Timed]:
+    """When each message could have left, from the event that completed it."""
     found = []
-    for each, message in decoded:
-        last = completing.get((each.subject.edge, message.sequence))
-        if last is not None and window is None:
-            found.append(Timed(each.subject.edge, *last.rewarded, each.time))
-        elif last is not None and window is not None:
-            due = last.decided[0] + window
-            found.append(Timed(each.subject.edge, due, due, each.time))
+    for sent, last in completed:
+        complete, answered = last.rewarded
+        if task.reward_window is not None:
+            complete = answered = last.decided[0] + task.reward_window
+        found.append(Timed(sent.subject.edge, complete, answered, sent.time))
     return found
 
 
-def judged(timed: Sequence[Timed], messages: int) -> Times:
+def judged(timed: Sequence[Timed]) -> Times:
     """The three tests; a test that there is too little for is left out."""
-    times = Times(messages, [each.delay for each in timed])
+    times = Times([each.delay for each in timed])
     if not timed:
         return times
     rng = np.random.default_rng(_SEED)
@@ -153,11 +135,3 @@ def _play(timed: Sequence[Timed], rng: np.random.Generator) -> NDArray[np.float6
 
 def _rank(as_extreme: NDArray[np.bool_]) -> float:
     return (1 + int(as_extreme.sum())) / (1 + len(as_extreme))
-
-
-def _quantiles(delays: Sequence[float]) -> dict[str, float]:
-    return {
-        "least": round(min(delays), 3),
-        "mean": round(float(np.mean(delays)), 3),
-        "most": round(max(delays), 3),
-    }
