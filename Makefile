@@ -45,7 +45,6 @@ docs: $(VENV)/.dev paper ## write the generated parts of the documents anew
 	@mkdir -p docs/figures
 	cp $(OUT)/paper/claims.json docs/claims.json
 	cp $(OUT)/paper/*.png docs/figures/
-	$(BIN)/outvote plan --arms 4 --players 20 --baseline .1 --difference .02 --traffic 50000 --plot docs/figures/plan.png
 	COLUMNS=120 $(BIN)/outvote demo | sed 's/ *$$//' > docs/demo.txt.part && mv docs/demo.txt.part docs/demo.txt
 	$(BIN)/python docs/generate.py
 
