@@ -268,7 +268,7 @@ class Fleet:
             edge.name: {
                 "incarnation": edge.store.incarnation,
                 "tasks": {
-                    task.task_id: [list(task.announced), task.stopped, edge.store.count(task.task_id)]
+                    task.task_id: [list(task.announced), task.stopped, len(edge.store.messages(task.task_id))]
                     for task in edge.tasks.values()
                 },
             }

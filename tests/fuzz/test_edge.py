@@ -22,7 +22,7 @@ from outvote.core.task import Task
 from outvote.network.edge import Edge
 from outvote.network.edge_api import EdgeApi
 from outvote.network.edge_bodies import TaskList
-from outvote.network.edge_store import EdgeStore
+from outvote.network.edge_store import EdgeStore, Save
 from outvote.network.link import Link
 from outvote.network.records import Coder, task_record
 
@@ -141,7 +141,7 @@ def test_a_store_that_holds_something_else_is_refused_with_an_error_of_ours(task
         assert saved is not None
         if data.draw(st.booleans()):
             text = data.draw(json_like(json.loads(saved))).decode("utf-8", "replace")
-            edge.store.save("shop-1", text)
+            edge.store.save([Save("shop-1", text)])
         else:
             text = data.draw(json_like(task.to_json())).decode("utf-8", "replace")
             edge.store.drop_task("shop-1")

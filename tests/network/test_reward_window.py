@@ -94,7 +94,7 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: flo
     kept = 0
     for edge in edges:
         await edge.send()
-        kept += edge.store.count(task_id)
+        kept += len(edge.store.messages(task_id))
         await edge.stop()
         edge.store.close()
     folded = server.fold.tasks[task_id]

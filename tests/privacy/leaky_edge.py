@@ -40,7 +40,7 @@ def leak_into_log() -> None:
 def leak_into_store() -> None:
     """Beside what belongs there, and in a form that is not read at a glance."""
     remember_users()
-    save = EdgeStore.save_many
+    save = EdgeStore.save
 
     def saving(self: EdgeStore, saves: Any) -> None:
         save(self, saves)
@@ -48,7 +48,7 @@ def leak_into_store() -> None:
             value = base64.b64encode(_users[-1].encode()).decode()
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('last_user', ?)", (value,))
 
-    EdgeStore.save_many = saving  # type: ignore[method-assign]
+    EdgeStore.save = saving  # type: ignore[method-assign]
 
 
 def leak_into_payload() -> None:

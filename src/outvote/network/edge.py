@@ -220,7 +220,7 @@ class Edge:
         changed = [task for task in self.tasks.values() if task.dirty]
         if changed:
             began = self._clock()
-            self.store.save_many(
+            self.store.save(
                 Save(task.task_id, self._state(task), [(each.sequence, task.coder.up(each)) for each in task.new])
                 for task in changed
             )

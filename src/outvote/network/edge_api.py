@@ -298,7 +298,7 @@ class EdgeApi:
             killed=hosted.killed,
             late_rewards=hosted.counts.late_rewards,
             dropped_rewards=hosted.counts.dropped_rewards,
-            messages_kept=self._edge.store.count(hosted.task_id),
+            messages_kept=hosted.kept,
             messages_waiting=hosted.waiting,
         )
 

@@ -60,7 +60,7 @@ class EdgeCollector(Collector):
     def _store(self) -> Iterable[Metric]:
         edge, tasks = self._edge, self._edge.tasks.values()
         yield gauge("outvote_edge_tasks", "Tasks that this edge hosts.", one(len(tasks)))
-        kept = sum(edge.store.count(task.task_id) for task in tasks)
+        kept = sum(task.kept for task in tasks)
         yield gauge("outvote_edge_messages_kept", "Messages in its store.", one(kept))
         waiting = sum(task.waiting for task in tasks)
         yield gauge("outvote_edge_messages_waiting", "Messages to be sent: the log may lack them.", one(waiting))
