@@ -220,9 +220,9 @@ class Fleet:
                 self._means[task.task.name] = means
         draw = self._rng.random
         for _ in range(events):
-            arm, ticket = edge.decide_in(task)
+            arm, ticket = edge.decide(task)
             if ticket != NO_TICKET:
-                edge.reward_in(task, arm, 1.0 if draw() < means[arm] else 0.0, ticket)
+                edge.reward(task, arm, 1.0 if draw() < means[arm] else 0.0, ticket)
         self.events += events
 
     async def swap(self) -> None:

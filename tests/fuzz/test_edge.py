@@ -46,8 +46,8 @@ def an_edge(task: Task, folder: str) -> Iterator[Edge]:
         edge = Edge("ams", store, clock=lambda: 0.0, wall_clock=lambda: 0.0, rng=random.Random(1))
         edge.hear("outvote.live.shop-1.task", task_record(task))
         for _ in range(7):
-            arm, ticket = edge.decide("shop")
-            edge.reward("shop", arm, 1.0, ticket)
+            arm, ticket = edge.decide(edge.find("shop"))
+            edge.reward(edge.find("shop"), arm, 1.0, ticket)
         edge.keep()
         yield edge
 
@@ -62,8 +62,8 @@ def state(edge: Edge) -> dict[str, Any]:
 def goes_on(edge: Edge) -> None:
     """All of its tasks decide and learn, are shown as the API says they are, and are there after a new start."""
     for name in list(edge.tasks):
-        arm, ticket = edge.decide(name)
-        edge.reward(name, arm, 0.0, ticket)
+        arm, ticket = edge.decide(edge.find(name))
+        edge.reward(edge.find(name), arm, 0.0, ticket)
     edge.keep()
     msgspec.json.decode(EdgeApi(edge)._list().body, type=TaskList)
     again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))

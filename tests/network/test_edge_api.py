@@ -164,7 +164,7 @@ def test_an_unforeseen_error_is_a_500_without_internals_and_its_log_holds_nothin
     def fail(task: HostedTask, arm: int, reward: float, ticket: int | None) -> None:
         raise RuntimeError(f"secret {task.task_id} {reward}")
 
-    monkeypatch.setattr(edge, "reward_in", fail)
+    monkeypatch.setattr(edge, "reward", fail)
     answer = ask(edge, "POST", REWARD, json=GOOD | {"reward": 0.625})
     check_problem(answer, 500, "", "its log says where")
     for leaked in ("secret", "RuntimeError", "Traceback", ".py"):

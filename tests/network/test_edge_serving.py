@@ -177,7 +177,7 @@ def test_an_announced_length_is_not_believed(edge: Edge) -> None:
 
     async def scenario() -> None:
         async with running(edge) as port:
-            edge.decide("shop")
+            edge.decide(edge.find("shop"))
             before = hosted.player.snapshot()
             # Too much is announced: refused at the first piece, without waiting for the rest.
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

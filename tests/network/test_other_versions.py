@@ -98,7 +98,7 @@ def test_an_edge_does_not_start_from_a_snapshot_of_another_version(
     with EdgeStore(tmp_path / "edge.db") as store:
         edge = an_edge(store)
         host(edge, task("tally"))
-        edge.decide("shop")
+        edge.decide(edge.find("shop"))
         with monkeypatch.context() as other:
             other.setattr(snapshots, "VERSION", 3)
             edge.keep()

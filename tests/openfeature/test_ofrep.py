@@ -191,7 +191,7 @@ def test_a_failure_is_in_the_words_of_the_protocol_too(edge: Edge, monkeypatch: 
     def fail(task: HostedTask) -> None:
         raise RuntimeError(MARK)
 
-    monkeypatch.setattr(edge, "decide_in", fail)
+    monkeypatch.setattr(edge, "decide", fail)
     answer = ask(edge, "POST", ONE)
     assert (answer.status_code, answer.json()["errorCode"]) == (500, "GENERAL")
     assert MARK not in answer.text

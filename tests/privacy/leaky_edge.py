@@ -66,7 +66,7 @@ def leak_into_payload() -> None:
 
 def leak_by_time() -> None:
     """Messages leave with the event that completes them."""
-    reward = Edge.reward_in
+    reward = Edge.reward
     sending: set[asyncio.Task[None]] = set()
 
     def rewarding(self: Edge, task: Any, *arguments: Any) -> None:
@@ -75,7 +75,7 @@ def leak_by_time() -> None:
             self.keep()
             sending.add(asyncio.get_running_loop().create_task(self.send()))
 
-    Edge.reward_in = rewarding  # type: ignore[method-assign,assignment]
+    Edge.reward = rewarding  # type: ignore[method-assign,assignment]
 
 
 LEAKS = {"log": leak_into_log, "store": leak_into_store, "payload": leak_into_payload, "time": leak_by_time}

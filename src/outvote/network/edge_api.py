@@ -15,10 +15,10 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
-from outvote.core.errors import OutvoteError, UnknownArm
+from outvote.core.errors import UnknownArm
 from outvote.network import edge_metrics, metrics_page, problems
 from outvote.network.cors import Cors
-from outvote.network.edge import Edge, UnknownTask
+from outvote.network.edge import Edge
 from outvote.network.edge_bodies import (
     EXAMPLE,
     EXPOSED,
@@ -53,7 +53,6 @@ from outvote.network.logs import event, place_of
 from outvote.network.ofrep import FLAGS, Ofrep, failed
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
-from outvote.network.records import check_name
 from outvote.network.tls import server_context
 from outvote.network.tokens import TokenBook
 
@@ -135,7 +134,7 @@ class EdgeApi:
         self._pages: dict[str, Callable[[], Answer]] = {
             "/v1/tasks": self._list,
             "/healthz": self._health,
-            "/openapi.json": self._describe,
+            "/openapi.json": _document,
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,10 +182,8 @@ class EdgeApi:
 
     def _decide(self, name: str) -> bytes:
         """A `Decision`; a body is not needed, and not read."""
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
-        index, ticket = self._edge.decide_in(task)
+        task = self._edge.find(name)
+        index, ticket = self._edge.decide(task)
         self.decisions += 1
         texts = self._texts.get(task.task_id)
         if texts is None:
@@ -196,24 +193,16 @@ class EdgeApi:
         return texts[index] % ticket
 
     def _reward(self, name: str, body: bytes) -> None:
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
+        task = self._edge.find(name)
         reward = _read(_decode_reward, body, EXAMPLE)
-        arm, ticket = reward.arm, reward.ticket
-        if type(arm) is str:
-            index = task.indices.get(arm)
-            if index is None:
-                raise self._unknown_arm(task, arm)
-        else:
-            index = cast("int", arm)
+        index, ticket = self._index(task, reward.arm), reward.ticket
         if type(ticket) is str:
             if not (
                 ticket.isascii() and ticket.isdigit() and len(ticket) <= 16 and (ticket[0] != "0" or ticket == "0")
             ):
                 raise InvalidBody(f"$.ticket must be what decide returned, such as '17'; got {ticket[:64]!r}")
             ticket = int(ticket)
-        self._edge.reward_in(task, index, reward.reward, cast("int | None", ticket))
+        self._edge.reward(task, index, reward.reward, cast("int | None", ticket))
         self.rewards += 1
 
     # ---- OpenFeature
@@ -228,11 +217,9 @@ class EdgeApi:
 
     def _exposed(self, name: str, body: bytes) -> Answer:
         """An assignment that was made ahead was shown: now it is a decision."""
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
+        task = self._edge.find(name)
         index = self._index(task, _read(_decode_exposure, body, EXPOSED).arm)
-        ticket = self._edge.expose_in(task, index)
+        ticket = self._edge.expose(task, index)
         self.decisions += 1
         return as_json(Decision(task.task.arms[index], index, str(ticket)))
 
@@ -241,19 +228,11 @@ class EdgeApi:
             return arm
         index = task.indices.get(cast("str", arm))
         if index is None:
-            raise self._unknown_arm(task, cast("str", arm))
+            raise UnknownArm(
+                f"unknown arm: got {cast('str', arm)[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}; "
+                "an arm is named by a string, and its index is a number"
+            )
         return index
-
-    def _unknown_arm(self, task: HostedTask, arm: str) -> UnknownArm:
-        return UnknownArm(
-            f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}; "
-            "an arm is named by a string, and its index is a number"
-        )
-
-    def _unknown(self, name: str) -> OutvoteError:
-        """Why a task was not found: a name that no task can have, or one that none has."""
-        check_name("a task's name", name)
-        return UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self._tasks) or 'none'}")
 
     # ---- the rest
 
@@ -277,10 +256,7 @@ class EdgeApi:
         return as_json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
 
     def _show(self, name: str) -> Answer:
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
-        return as_json(self._view(task))
+        return as_json(self._view(self._edge.find(name)))
 
     def _view(self, hosted: HostedTask) -> TaskView:
         arms, player = hosted.task.arms, hosted.player
@@ -309,9 +285,6 @@ class EdgeApi:
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
         text, media_type = metrics_page.render(self._registry, accept)
         return answer(200, (b"content-type", media_type.encode()), text)
-
-    def _describe(self) -> Answer:
-        return _document()
 
     def _refuse(self, error: Exception, path: str) -> Answer:
         problem = problems.problem_of(error)

@@ -6,7 +6,6 @@ No clock, no disk. What comes from a server or from a disk is checked here befor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import msgspec
@@ -15,12 +14,14 @@ from outvote.core import protocols
 from outvote.core.errors import MalformedMessage, MalformedSnapshot
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
-from outvote.network.records import Coder, DownSubject, parse
+from outvote.network.records import TOKEN, Coder
 
 if TYPE_CHECKING:
     import random
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
+TaskId = Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN}\Z")]
+Hex = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z")]
 
 
 class Counts(Protocol):
@@ -108,8 +109,8 @@ class HostedTask:
 # ---- what a server tells of a task
 
 
-class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a server says of one task when it is asked what was missed."""
+class TaskUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server says of one task."""
 
     stopped: bool
     highest: Annotated[int, msgspec.Meta(ge=-1, le=10**16)]
@@ -117,43 +118,29 @@ class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     killed: bool = False
     switches: Number = 0
     record: dict[str, Any] | None = None
-    eliminations: tuple[str, ...] = ()
-
-    @property
-    def payloads(self) -> list[bytes]:
-        return [bytes.fromhex(each) for each in self.eliminations]
+    eliminations: tuple[Hex, ...] = ()
 
 
-def read_told(task_id: str, known: object) -> Told:
-    """What is told of a task, if it can be."""
-    parse(str(DownSubject(task_id, "task")))  # an id that no subject can hold is none
+class CatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server's answer to an edge that asks what it has missed; `Fold.catch_up` makes it."""
+
+    tasks: dict[TaskId, TaskUpdate]
+    deleted: list[TaskId]
+    others: list[TaskId] = []
+    """Tasks that are not for this edge."""
+    more: bool = False
+    """There is more to say: ask again."""
+    read: Number = 0
+    """How far the server has read the log."""
+    ask_again: float = 0.0
+    """Seconds after which to ask again."""
+
+
+def parse_catch_up(answer: object) -> CatchUp:
     try:
-        told = msgspec.convert(known, Told)
-        _ = told.payloads
-    except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise MalformedMessage(f"what is told of task {task_id!r} is not understood: {error}") from None
-    return told
-
-
-def read_others(answer: Mapping[str, Any]) -> list[str]:
-    """The tasks that are not for this edge, as a server names them."""
-    others = answer.get("others", [])
-    if not isinstance(others, list) or not all(isinstance(each, str) for each in others):
-        raise MalformedMessage(f"the tasks of others must be a list of ids, got {str(others)[:80]!r}")
-    for task_id in others:
-        parse(str(DownSubject(task_id, "task")))
-    return others
-
-
-def names_others(record: bytes, edge: str) -> bool:
-    """Whether a task's record names its players, and not this edge: then the rest of it need not be understood."""
-    if b'"player_names": []' in record:  # as most are
-        return False
-    try:
-        names = json.loads(record).get("player_names")
-    except (ValueError, AttributeError, RecursionError):
-        return False
-    return isinstance(names, list) and bool(names) and edge not in names
+        return msgspec.convert(answer, CatchUp)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise MalformedMessage(f"a server's answer is not understood: {error}") from None
 
 
 # ---- what a store keeps of a task

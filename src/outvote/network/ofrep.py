@@ -88,7 +88,7 @@ class Ofrep:
         if task is None:
             there = sorted(self._tasks) or "none"
             return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {there}", key)
-        arm, ticket = self._edge.decide_in(task)
+        arm, ticket = self._edge.decide(task)
         return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
 
     def _all(self, known: str) -> Answer:

@@ -26,10 +26,10 @@ from outvote.core.errors import InvalidTask, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import NAME, Task
 
-_TOKEN = r"[A-Za-z0-9_-]{1,80}"
+TOKEN = r"[A-Za-z0-9_-]{1,80}"
 """What a name or an id can be: anything else could be a wildcard to the engine."""
-_UP = re.compile(rf"outvote\.up\.({_TOKEN})\.({_TOKEN})\.({_TOKEN})\.(0|[1-9][0-9]{{0,15}})")
-_ANY = re.compile(rf"{_TOKEN}(\.{_TOKEN}){{3,4}}")
+_UP = re.compile(rf"outvote\.up\.({TOKEN})\.({TOKEN})\.({TOKEN})\.(0|[1-9][0-9]{{0,15}})")
+_ANY = re.compile(rf"{TOKEN}(\.{TOKEN}){{3,4}}")
 
 UP, DOWN, LIVE, SYNC = "outvote.up", "outvote.down", "outvote.live", "outvote.sync"
 
