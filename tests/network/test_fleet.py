@@ -83,9 +83,9 @@ async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> No
     link = next(iter(edges.values())).link
     assert link is not None
     while True:
-        last = await link.last_sequence()
+        last = await link.log_end()
         await until(lambda last=last: server.fold.read >= last)  # type: ignore[misc]
-        if not list(server.fold.proposals()) and await link.last_sequence() == last:
+        if not list(server.fold.proposals()) and await link.log_end() == last:
             break
         await asyncio.sleep(0.002)
     known = len(server.fold.tasks[task_id].eliminations)

@@ -25,7 +25,6 @@ import sqlite3
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from outvote.core.errors import OutvoteError
@@ -95,13 +94,10 @@ class EdgeStore:
         """Random, made with the file: it keeps this store's messages apart from those of any other."""
         self.renewed = False
         """The file was a copy, or was set back: it has got a new incarnation and lost its snapshots and messages."""
-        lock_path = self.path.with_name(self.path.name + ".lock")
-        if not lock_path.exists():  # leave no lock beside a file that is no store
-            _check_header(self.path)
+        _check_header(self.path)  # before it is locked: leave no lock beside a file that is no store
         with contextlib.ExitStack() as on_error:
-            self._lock = _Lock(lock_path, self.path)
+            self._lock = _Lock(self.path)
             on_error.callback(self._lock.release)
-            _check_header(self.path)
             identity = _make_file(self.path)
             try:
                 self._connection = sqlite3.connect(self.path, timeout=1.0, isolation_level=None)
@@ -120,9 +116,7 @@ class EdgeStore:
     def __enter__(self) -> EdgeStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ---- tasks
@@ -304,12 +298,12 @@ class _Note(NamedTuple):
 class _Lock:
     """A file beside the store that one process can hold, and the note in it. It is never removed."""
 
-    def __init__(self, path: Path, store: Path) -> None:
+    def __init__(self, store: Path) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(f"{store}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreUnusable(
-                f"no store can be opened in the folder {path.parent}: {error.strerror}; "
+                f"no store can be opened in the folder {store.parent}: {error.strerror}; "
                 "make that folder, let the edge write to it, or choose another"
             ) from error
         try:

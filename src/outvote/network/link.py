@@ -11,7 +11,6 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final
 
 from nats.aio.msg import Msg
@@ -87,9 +86,7 @@ class Link:
     async def __aenter__(self) -> Link:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
@@ -179,14 +176,11 @@ class Link:
             return None
         return message.data or b""
 
-    async def last_sequence(self) -> int:
-        return (await self._stream.stream_info(STREAM)).state.last_seq
-
     async def log_end(self) -> int:
         """How far the log reaches. Tries until the engine has answered."""
         while True:
             try:
-                return await self.last_sequence()
+                return (await self._stream.stream_info(STREAM)).state.last_seq
             except (TimeoutError, NatsError):  # not connected now, or a cluster without a leader
                 await self._client.check()
             await asyncio.sleep(0.1)
