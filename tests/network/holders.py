@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from outvote.network.tokens import Role, TokenBook, make_token, write_tokens
+from outvote.files import write_private
+from outvote.network.tokens import Role, TokenBook, make_token, tokens_file
 
 HOLDERS: dict[str, tuple[Role, float]] = {
     "ops": ("admin", 1),
@@ -45,4 +46,4 @@ class Holders:
         self._write()
 
     def _write(self) -> None:
-        write_tokens(self.path, self._tokens.values())
+        write_private(self.path, tokens_file(self._tokens.values()))

@@ -36,13 +36,12 @@ life. Pauses are drawn from the last quarter of them: edges that came at once sh
 LONGEST_PAUSE = 3600.0
 """The same, at most, whatever a server says."""
 CATCH_UP_AGAIN = 2.0
-"""The same once it has connected: what was stored just before it listened a server may read just after it answered."""
+"""The same after connecting: the server may not have read the newest records yet."""
 NO_TICKET = MOST - 1
-"""What a decision carries from whose reward nothing is learnt: of a task that was stopped or killed, or of an arm that
-is out."""
+"""Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
 LAG = 15.0
 """Seconds after which no server lags behind: what it says of a name is so, even if a log was lost."""
-ALL = 1 << 30
+SKIP_ELIMINATIONS = 1 << 30
 """More eliminations than a task can have: of this one nothing need be told."""
 
 _log = logging.getLogger(__name__)
@@ -255,7 +254,7 @@ class Edge:
         while True:
             self.missed.clear()
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
-            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], ALL)
+            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], SKIP_ELIMINATIONS)
             asked = {"incarnation": self.store.incarnation, "tasks": there}
             answer = await self.link.ask(self.name, asked)
             self._note_answer(answer is not None)

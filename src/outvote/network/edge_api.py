@@ -51,7 +51,7 @@ from outvote.network.http_watch import Traffic, Watch
 from outvote.network.kits import Certificate
 from outvote.network.logs import event, place_of
 from outvote.network.metrics_page import new_registry, render
-from outvote.network.ofrep import FLAGS, Ofrep, failed
+from outvote.network.ofrep import FLAGS, Ofrep, refused
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
 from outvote.network.tls import server_context
@@ -122,8 +122,6 @@ class EdgeApi:
     def __init__(self, edge: Edge, traffic: Traffic | None = None) -> None:
         self._edge = edge
         self._tasks = edge.tasks  # the hot path saves a step
-        self._texts: dict[str, list[bytes]] = {}
-        """By the id of a task: see `_texts`. Of tasks that are gone they go when another comes."""
         self.decisions = 0
         self.rewards = 0
         self.refused: Counter[int] = Counter()
@@ -180,12 +178,9 @@ class EdgeApi:
         task = self._edge.find(name)
         index, ticket = self._edge.decide(task)
         self.decisions += 1
-        texts = self._texts.get(task.task_id)
-        if texts is None:
-            there = {each.task_id for each in self._tasks.values()}
-            self._texts = {task_id: made for task_id, made in self._texts.items() if task_id in there}
-            texts = self._texts[task.task_id] = _texts(task)
-        return texts[index] % ticket
+        if not task.texts:
+            task.texts = _texts(task)
+        return task.texts[index] % ticket
 
     def _reward(self, name: str, body: bytes) -> None:
         task = self._edge.find(name)
@@ -278,9 +273,7 @@ class EdgeApi:
             name = type(error).__qualname__  # its message may hold what was received
             if count := self._failures.note(name, time.monotonic()):
                 event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)
-        if path.startswith("/ofrep/"):
-            return failed(problem.status, "GENERAL", problem.detail)
-        refusal = answer(problem.status, (b"content-type", problems.CONTENT_TYPE), encode(problem))
+        refusal = refused(path, problem)
         if isinstance(error, WrongMethod):
             refusal.headers.append((b"allow", error.allow.encode()))
         return refusal

@@ -60,6 +60,8 @@ class HostedTask:
         self.windows: list[tuple[float, int]] = []
         """When which ticket's reward window passes."""
         self.dirty = False
+        self.texts: list[bytes] = []
+        """What the API answers to a decision, by arm, but for the ticket: made once."""
 
     @property
     def counts(self) -> Counts:

@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from outvote.network.edge import Edge
 from outvote.network.edge_bodies import JSON, Answer, answer, encode
 from outvote.network.hosted import HostedTask
+from outvote.network.problems import CONTENT_TYPE, Problem
 
 FLAGS: Final = "/ofrep/v1/evaluate/flags"
 BOOLEANS: Final = {"true": True, "false": False}
@@ -119,6 +120,13 @@ class Ofrep:
 def failed(status: int, code: ErrorCode, details: str, key: str | UnsetType = UNSET) -> Answer:
     """A refusal as the protocol has it."""
     return answer(status, JSON, encode(EvaluationFailed(code, details, key)))
+
+
+def refused(path: str, problem: Problem) -> Answer:
+    """A refusal of the edge's API: a problem, or under `/ofrep/` as the protocol has it."""
+    if path.startswith("/ofrep/"):
+        return failed(problem.status, "GENERAL", problem.detail)
+    return answer(problem.status, (b"content-type", CONTENT_TYPE), encode(problem))
 
 
 def _fault(body: bytes, key: str | None) -> Answer | None:
