@@ -277,7 +277,7 @@ def test_metrics_are_openmetrics_for_who_accepts_them(edge: Edge) -> None:
 
 def test_rewards_that_did_not_count_are_counted_on_when_their_task_is_gone(edge: Edge) -> None:
     hosted = host(edge, task())
-    hosted.counts.late_rewards, hosted.counts.dropped_rewards = 2, 3
+    hosted.player.late_rewards, hosted.player.dropped_rewards = 2, 3
     assert edge.rewards_not_counted == (2, 3)
     edge.hear(f"outvote.live.{hosted.task_id}.delete", b"{}")
     assert edge.tasks == {}

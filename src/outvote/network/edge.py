@@ -112,10 +112,8 @@ class Edge:
 
     def decide(self, task: HostedTask) -> tuple[int, int]:
         """An arm for one event, and the ticket that its reward must name."""
-        if task.stopped:
-            return task.served_when_stopped, NO_TICKET
-        if task.killed:
-            return task.served_when_killed, NO_TICKET
+        if task.stopped or task.killed:
+            return task.served, NO_TICKET
         answer = task.player.decide()
         task.dirty = True
         if task.task.reward_window is not None:
@@ -152,9 +150,10 @@ class Edge:
     @property
     def rewards_not_counted(self) -> tuple[int, int]:
         """Late and dropped ones of all tasks, those that are gone included: a counter must not fall."""
-        counts = [task.counts for task in self.tasks.values()]
         late, dropped = self._left
-        return late + sum(each.late_rewards for each in counts), dropped + sum(each.dropped_rewards for each in counts)
+        for task in self.tasks.values():
+            late, dropped = late + task.player.late_rewards, dropped + task.player.dropped_rewards
+        return late, dropped
 
     # ---- what the network brings
 
@@ -396,8 +395,8 @@ class Edge:
 
     def _switch(self, hosted: HostedTask, killed: bool, switches: int) -> None:
         if hosted.switch(killed, switches):
-            switched = (logging.WARNING, "task_killed") if killed else (logging.WARNING, "task_revived")
-            event(_log, *switched, task=hosted.task.name, id=hosted.task_id)
+            name = "task_killed" if killed else "task_revived"
+            event(_log, logging.WARNING, name, task=hosted.task.name, id=hosted.task_id)
 
     def _stop(self, hosted: HostedTask) -> None:
         if not hosted.stopped:
@@ -451,7 +450,7 @@ class Edge:
         hosted.unsent.clear()
         self.store.drop_task(hosted.task_id)
         late, dropped = self._left
-        self._left = late + hosted.counts.late_rewards, dropped + hosted.counts.dropped_rewards
+        self._left = late + hosted.player.late_rewards, dropped + hosted.player.dropped_rewards
         del self.tasks[hosted.task.name], self._hosted[hosted.task_id]
         event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
 

@@ -68,14 +68,13 @@ _TASKS = "/v1/tasks/"
 _PAGES = ("/v1/tasks", "/healthz", "/metrics", "/openapi.json")
 _NO_CONTENT: Final[Message] = {"type": "http.response.start", "status": 204, "headers": []}
 _NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
-_DECIDED: Final[dict[int, Message]] = {}
-"""The beginning of the answer to `decide`, by the length of its body."""
 
 
+@functools.cache
 def _decided(length: int) -> Message:
+    """The beginning of the answer to `decide`, by the length of its body."""
     headers = [JSON, (b"content-length", b"%d" % length)]
-    _DECIDED[length] = {"type": "http.response.start", "status": 200, "headers": headers}
-    return _DECIDED[length]
+    return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
 def _texts(task: HostedTask) -> list[bytes]:
@@ -140,7 +139,7 @@ class EdgeApi:
                 name, _, verb = path[len(_TASKS) :].partition("/")
             if verb == "decide" and scope["method"] == "POST":
                 body = self._decide(name)
-                await send(_DECIDED.get(len(body)) or _decided(len(body)))
+                await send(_decided(len(body)))
                 await send({"type": "http.response.body", "body": body})
                 return
             if verb == "reward" and scope["method"] == "POST":
@@ -255,8 +254,8 @@ class EdgeApi:
             winner=remaining[0] if finished else None,
             stopped=hosted.stopped,
             killed=hosted.killed,
-            late_rewards=hosted.counts.late_rewards,
-            dropped_rewards=hosted.counts.dropped_rewards,
+            late_rewards=player.late_rewards,
+            dropped_rewards=player.dropped_rewards,
             messages_kept=hosted.kept,
             messages_waiting=hosted.waiting,
         )
@@ -269,7 +268,7 @@ class EdgeApi:
     def _refuse(self, error: Exception, path: str) -> Answer:
         problem = problems.problem_of(error)
         self.refused[problem.status] += 1
-        if not problems.is_foreseen(error):
+        if problem.status == 500:
             name = type(error).__qualname__  # its message may hold what was received
             if count := self._failures.note(name, time.monotonic()):
                 event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)

@@ -6,7 +6,7 @@ No clock, no disk. What comes from a server or from a disk is checked here befor
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
 TaskId = Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN}\Z")]
 Hex = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z")]
-
-
-class Counts(Protocol):
-    """What every player of the registry counts besides."""
-
-    late_rewards: int
-    dropped_rewards: int
 
 
 class HostedTask:
@@ -64,10 +57,6 @@ class HostedTask:
         """What the API answers to a decision, by arm, but for the ticket: made once."""
 
     @property
-    def counts(self) -> Counts:
-        return cast("Counts", self.player)
-
-    @property
     def waiting(self) -> int:
         """Messages that the log is not known to hold, and that are to be sent: a stopped task sends nothing more."""
         return 0 if self.stopped else len(self.unsent) + len(self.new)
@@ -79,18 +68,13 @@ class HostedTask:
         self.highest = max(self.highest, *sequences, -1)
 
     @property
-    def served_when_stopped(self) -> int:
-        """The winner, the declared fallback, or the first arm that remains."""
+    def served(self) -> int:
+        """What a stopped or killed task serves: the declared fallback, or else the first arm that remains. A stopped
+        task that has a winner serves it."""
         fallback = self.task.fallback
-        if fallback is None or len(self.announced) == 1:
+        if fallback is None or (self.stopped and len(self.announced) == 1):
             return self.announced[0]
         return self.task.arms.index(fallback)
-
-    @property
-    def served_when_killed(self) -> int:
-        """The declared fallback, whoever has won; without one, the first arm that remains."""
-        fallback = self.task.fallback
-        return self.announced[0] if fallback is None else self.task.arms.index(fallback)
 
     def switch(self, killed: bool, switches: int) -> bool:
         """The kill switch was used, so often in all; returns whether that changes something. What is older does not."""

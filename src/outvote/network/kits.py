@@ -105,8 +105,6 @@ class Accounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_edge_kit(folder: Path) -> EdgeKit:
     told = _read(folder, "edge")
-    if not told.nats:
-        raise _broken(folder, "names no engine")
     https = folder / "https.pem"
     tokens = folder / "tokens.json"
     return EdgeKit(
@@ -121,8 +119,6 @@ def read_edge_kit(folder: Path) -> EdgeKit:
 
 def read_server_kit(folder: Path) -> ServerKit:
     told = _read(folder, "server")
-    if not told.nats:
-        raise _broken(folder, "names no engine")
     engine = folder / "engine"
     return ServerKit(
         tuple(told.nats),
@@ -150,8 +146,6 @@ def read_engine_kit(folder: Path) -> EngineKit:
 
 def read_operator_kit(folder: Path) -> OperatorKit:
     told = _read(folder, "operator")
-    if not told.server:
-        raise _broken(folder, "names no server")
     return OperatorKit(told.server, _file(folder / "ca.pem"), _secret(folder / "token"))
 
 
@@ -175,6 +169,8 @@ def _read(folder: Path, kind: str) -> KitFile:
         raise _broken(folder, f"kit.json: {error}") from None
     if told.kit != kind:
         raise InvalidTask(f"{str(folder)!r} is a kit for the {told.kit}, a kit for the {kind} is required")
+    if not (told.server if kind == "operator" else told.nats):
+        raise _broken(folder, "names no server" if kind == "operator" else "names no engine")
     return told
 
 

@@ -123,16 +123,13 @@ class Link:
             try:
                 there = await self._find_stream(wanted)
                 break
-            except APIError as error:  # a cluster without a leader, or with a node away; or another server was first
-                if error.err_code == _NO_CLUSTER:
+            except (TimeoutError, NatsError) as error:  # a cluster without a leader; or another server was first
+                if isinstance(error, APIError) and error.err_code == _NO_CLUSTER:
                     wanted = stream_config(1)
                 elif asyncio.get_running_loop().time() > until:
                     raise LinkError(
-                        f"the stream {STREAM} cannot be created: {error.description}; do all nodes of the engine run?"
+                        f"the stream {STREAM} cannot be created: {error}; is JetStream enabled, and do all nodes run?"
                     ) from None
-            except (TimeoutError, NatsError) as error:
-                if asyncio.get_running_loop().time() > until:
-                    raise LinkError(f"JetStream does not answer: {error}; is it enabled?") from None
             await asyncio.sleep(0.1)
         found = there.config
         replicas = found.num_replicas or 1

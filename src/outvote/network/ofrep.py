@@ -109,10 +109,8 @@ class Ofrep:
         return found
 
     def _assigned(self, task: HostedTask, kept: int | None) -> int:
-        if task.stopped:
-            return task.served_when_stopped
-        if task.killed:
-            return task.served_when_killed
+        if task.stopped or task.killed:
+            return task.served
         remaining = task.player.remaining
         return kept if kept is not None and kept in remaining else self._rng.choice(remaining)
 

@@ -103,11 +103,9 @@ def check_private(path: Path) -> None:
 
 def read_secret(path: Path) -> str:
     """A token from a file of its own, which only its owner can read."""
+    check_private(path)
     try:
-        check_private(path)
         secret = path.read_text(encoding="ascii").strip()
-    except InvalidTask:
-        raise
     except (OSError, ValueError) as error:
         raise InvalidTask(f"no token can be read from {str(path)!r}: {error}") from None
     if not secret or not secret.isprintable() or " " in secret:
