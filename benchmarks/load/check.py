@@ -59,7 +59,7 @@ async def read_log(url: str) -> Log:
     async with await Link.connect(url, name="checker", patience=10) as link:
         follower = await link.follow(take)
         await follower.wait_current()
-        end = await link.last_sequence()
+        end = await link.log_end()
         while follower.read < end:
             follower.end = end
             await follower.wait_current()

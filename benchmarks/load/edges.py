@@ -220,9 +220,9 @@ class Fleet:
                 self._means[task.task.name] = means
         draw = self._rng.random
         for _ in range(events):
-            arm, ticket = edge.decide_in(task)
+            arm, ticket = edge.decide(task)
             if ticket != NO_TICKET:
-                edge.reward_in(task, arm, 1.0 if draw() < means[arm] else 0.0, ticket)
+                edge.reward(task, arm, 1.0 if draw() < means[arm] else 0.0, ticket)
         self.events += events
 
     async def swap(self) -> None:
@@ -268,7 +268,7 @@ class Fleet:
             edge.name: {
                 "incarnation": edge.store.incarnation,
                 "tasks": {
-                    task.task_id: [list(task.announced), task.stopped, edge.store.count(task.task_id)]
+                    task.task_id: [list(task.announced), task.stopped, len(edge.store.messages(task.task_id))]
                     for task in edge.tasks.values()
                 },
             }

@@ -27,11 +27,11 @@ def make_app(edge: Edge, arms: Sequence[str]) -> Any:
 
     @app.post("/v1/tasks/{task}/decide")
     async def decide(task: str) -> Decision:
-        index, ticket = edge.decide(task)
+        index, ticket = edge.decide(edge.find(task))
         return Decision(arm=arms[index], index=index, ticket=str(ticket))
 
     @app.post("/v1/tasks/{task}/reward", status_code=204)
     async def reward(task: str, body: Reward) -> None:
-        edge.reward(task, indices[body.arm], body.reward, int(body.ticket))
+        edge.reward(edge.find(task), indices[body.arm], body.reward, int(body.ticket))
 
     return app

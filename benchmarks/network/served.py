@@ -57,12 +57,12 @@ def on_starlette(edge: Edge) -> Any:
     indices = {arm: index for index, arm in enumerate(ARMS)}
 
     async def decide(request: Request) -> Response:
-        index, ticket = edge.decide(request.path_params["task"])
+        index, ticket = edge.decide(edge.find(request.path_params["task"]))
         return JSONResponse({"arm": ARMS[index], "index": index, "ticket": str(ticket)})
 
     async def reward(request: Request) -> Response:
         body = await request.json()
-        edge.reward(request.path_params["task"], indices[body["arm"]], body["reward"], int(body["ticket"]))
+        edge.reward(edge.find(request.path_params["task"]), indices[body["arm"]], body["reward"], int(body["ticket"]))
         return Response(status_code=204)
 
     return Starlette(

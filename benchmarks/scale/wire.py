@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.timing import say
 
 from outvote.core.task import Task
-from outvote.network.edge import ALL
+from outvote.network.edge import SKIP_ELIMINATIONS
 from outvote.network.engine import Engine
 from outvote.network.fold import FoldedTask
 from outvote.network.link import Link
@@ -72,7 +72,7 @@ async def ask(server: OperatedServer, edge: Link, others: int, count: int) -> di
         name = f"task-{number:05}"
         described = Task(arms=4, players=players, epsilon=0, delta=0.05, protocol="tally", name=name)
         tasks[f"{name}-0123abcd"] = FoldedTask(f"{name}-0123abcd", described)
-    known = {task_id: 0 if number < HOSTED else ALL for number, task_id in enumerate(tasks)}
+    known = {task_id: 0 if number < HOSTED else SKIP_ELIMINATIONS for number, task_id in enumerate(tasks)}
     question = {"incarnation": "0123456789abcdef", "tasks": known}
     await edge.ask("edge-123456", question)
     before, cpu = edge.wire_bytes, time.process_time()

@@ -13,7 +13,8 @@ import pytest
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Secured
 from network.processes import until
-from outvote.network.tokens import PREFIX, make_token, read_tokens, write_tokens
+from outvote.files import write_private
+from outvote.network.tokens import PREFIX, make_token, read_tokens, tokens_file
 
 ANYBODY = "anybody who reaches the server"
 CHANGES = [
@@ -32,7 +33,7 @@ def expired(secured: Secured) -> str:
     """A token that was good until yesterday."""
     path = secured.kit("server") / "tokens.json"
     secret, token = make_token("yesterday", "admin", days=1, now=time.time() - 2 * 86400)
-    write_tokens(path, [each for each in read_tokens(path) if each.name != "yesterday"] + [token])
+    write_private(path, tokens_file([each for each in read_tokens(path) if each.name != "yesterday"] + [token]))
     return secret
 
 

@@ -14,9 +14,10 @@ import pytest
 from dashboard.looking import Looking, looking, shown
 from network.holders import Holders
 from network.operating import TALLY
+from outvote.files import write_private
 from outvote.network.admin_guard import LONGEST_LOGIN, local_path
 from outvote.network.engine import Engine
-from outvote.network.tokens import TokenBook, make_token, write_tokens
+from outvote.network.tokens import TokenBook, make_token, tokens_file
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_who_is_not_logged_in_is_led_to_the_login_and_back(engine: Engine, holde
 def test_the_browser_keeps_a_token_for_itself_and_not_for_long(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "tokens.json"
     (day, kept), (hour, also) = make_token("day", "admin", days=1), make_token("hour", "admin", days=1 / 24)
-    write_tokens(path, [kept, also])
+    write_private(path, tokens_file([kept, also]))
 
     async def scenario() -> None:
         async with looking(engine, tokens=TokenBook(path)) as seen:

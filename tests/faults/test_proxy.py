@@ -82,7 +82,7 @@ def test_a_way_that_is_cut_up_stores_nothing_and_what_was_held_comes_when_it_is_
         assert proxy.acknowledged == []
         way.heal()
         assert await storing
-        assert await link.last_sequence() == 1
+        assert await link.log_end() == 1
 
     through(engine, do)
 
@@ -95,7 +95,7 @@ def test_a_way_that_is_cut_down_stores_what_is_not_acknowledged_and_it_is_stored
         assert not storing.done()
         way.heal(reset=True)
         assert not await storing  # it was there already
-        assert await link.last_sequence() == 1
+        assert await link.log_end() == 1
 
     through(engine, do)
 
@@ -110,7 +110,7 @@ def test_what_is_dropped_repeated_exchanged_or_late_is_stored_once_all_the_same(
         way.troubles = {"up": trouble, "down": Trouble()}
         stored = await asyncio.gather(*(link.store(f"outvote.up.e1.t.life.{n}", b"%d" % n) for n in range(4)))
         way.heal()
-        assert await link.last_sequence() == 4
+        assert await link.log_end() == 4
         assert all(stored) or trouble.repeat  # the answer to the second may come first
         assert (way.touched > 0) == trouble.touches_messages
         assert {each.subject for each in proxy.acknowledged} == {f"outvote.up.e1.t.life.{n}" for n in range(4)}
@@ -128,7 +128,7 @@ def test_a_link_notices_soon_that_a_connection_is_dead_which_nobody_has_ended(en
         await comes(lambda: bool(way.lines - old), "it tries to connect anew", within=15)
         way.heal()
         await storing
-        assert await link.last_sequence() == 1
+        assert await link.log_end() == 1
 
     through(engine, do)
 

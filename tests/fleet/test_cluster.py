@@ -93,7 +93,7 @@ def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revoc
                 async with await Link.connect(url, name="paris", patience=20, access=paris) as edge:
                     await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
             await link.store(f"{DOWN}.shop.task", b"{}")
-            assert await link.last_sequence() == len(urls) + 1
+            assert await link.log_end() == len(urls) + 1
         members.revoke_edge(fleet, "paris")
         told = await asyncio.to_thread(push, fleet)
         assert told == [f"fleet-engine-{number}" for number in (1, 2, 3)]

@@ -44,7 +44,7 @@ def test_a_server_and_an_edge_do_all_that_they_need(place: Place) -> None:
             assert not await paris.store(f"{UP}.paris.shop.life.0", b"y")
             assert await server.store(f"{DOWN}.shop.task", b"{}")
             assert await server.stored(f"{DOWN}.shop.task") == b"{}"
-            assert await server.last_sequence() == 2
+            assert await server.log_end() == 2
             assert await paris.ask("paris", {"known": 1}) == {"to": "paris", "said": {"known": 1}}
             await comes(lambda: heard == [f"{LIVE}.shop.task"], "live news")
             await comes(lambda: len(read) == 2, "the log is read")

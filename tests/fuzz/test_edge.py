@@ -22,7 +22,7 @@ from outvote.core.task import Task
 from outvote.network.edge import Edge
 from outvote.network.edge_api import EdgeApi
 from outvote.network.edge_bodies import TaskList
-from outvote.network.edge_store import EdgeStore
+from outvote.network.edge_store import EdgeStore, Save
 from outvote.network.link import Link
 from outvote.network.records import Coder, task_record
 
@@ -46,8 +46,8 @@ def an_edge(task: Task, folder: str) -> Iterator[Edge]:
         edge = Edge("ams", store, clock=lambda: 0.0, wall_clock=lambda: 0.0, rng=random.Random(1))
         edge.hear("outvote.live.shop-1.task", task_record(task))
         for _ in range(7):
-            arm, ticket = edge.decide("shop")
-            edge.reward("shop", arm, 1.0, ticket)
+            arm, ticket = edge.decide(edge.find("shop"))
+            edge.reward(edge.find("shop"), arm, 1.0, ticket)
         edge.keep()
         yield edge
 
@@ -62,8 +62,8 @@ def state(edge: Edge) -> dict[str, Any]:
 def goes_on(edge: Edge) -> None:
     """All of its tasks decide and learn, are shown as the API says they are, and are there after a new start."""
     for name in list(edge.tasks):
-        arm, ticket = edge.decide(name)
-        edge.reward(name, arm, 0.0, ticket)
+        arm, ticket = edge.decide(edge.find(name))
+        edge.reward(edge.find(name), arm, 0.0, ticket)
     edge.keep()
     msgspec.json.decode(EdgeApi(edge)._list().body, type=TaskList)
     again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))
@@ -141,7 +141,7 @@ def test_a_store_that_holds_something_else_is_refused_with_an_error_of_ours(task
         assert saved is not None
         if data.draw(st.booleans()):
             text = data.draw(json_like(json.loads(saved))).decode("utf-8", "replace")
-            edge.store.save("shop-1", text)
+            edge.store.save([Save("shop-1", text)])
         else:
             text = data.draw(json_like(task.to_json())).decode("utf-8", "replace")
             edge.store.drop_task("shop-1")

@@ -67,7 +67,7 @@ async def log_at(url: str, access: Access | None = None) -> list[Record]:
     async with await Link.connect(
         url, name="server" if access else "auditor", patience=DEADLINE, access=access
     ) as link:
-        last = await link.last_sequence()
+        last = await link.log_end()
         await link.follow(take)
         if last:
             await asyncio.wait_for(done.wait(), DEADLINE)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from outvote.files import write_private
 from outvote.fleet.addresses import Address
 from outvote.fleet.folder import Fleet
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.members import add_edges
-from outvote.network.tokens import Role, TokenBook, make_token, write_tokens
+from outvote.network.tokens import Role, TokenBook, make_token, tokens_file
 
 HOLDERS: dict[str, tuple[Role, float]] = {
     "ops": ("admin", 1),
@@ -62,4 +63,4 @@ class Holders:
         self._write()
 
     def _write(self) -> None:
-        write_tokens(self.path, self._tokens.values())
+        write_private(self.path, tokens_file(self._tokens.values()))

@@ -36,7 +36,7 @@ async def an_edge(engine: Engine, store: EdgeStore) -> Edge:
 
 def reward(edge: Edge, decisions: list[tuple[int, int]]) -> None:
     for arm, ticket in decisions:
-        edge.reward("shop", arm, 1.0, ticket)
+        edge.reward(edge.find("shop"), arm, 1.0, ticket)
 
 
 async def in_log(engine: Engine) -> list[int]:
@@ -45,7 +45,7 @@ async def in_log(engine: Engine) -> list[int]:
 
 
 def three_tallies(edge: Edge) -> list[list[tuple[int, int]]]:
-    return [[edge.decide("shop") for _ in range(3)] for _ in range(3)]
+    return [[edge.decide(edge.find("shop")) for _ in range(3)] for _ in range(3)]
 
 
 async def answer(edge: Edge, decisions: list[tuple[int, int]]) -> None:

@@ -34,14 +34,11 @@ from outvote.network.problems import LONGEST_DETAIL
 # ---- what a reward may name
 
 
-@pytest.mark.parametrize("ticket", ["0", 0, None])
-@pytest.mark.parametrize("arm", ["green", 0])
-def test_an_arm_is_a_name_or_an_index_and_a_ticket_a_string_a_number_or_none(
-    arm: str | int, ticket: str | int | None, edge: Edge
-) -> None:
+@pytest.mark.parametrize("ticket", ["0", None])
+def test_a_reward_names_its_ticket_or_none(ticket: str | None, edge: Edge) -> None:
     hosted = host(edge, task())
     ask(edge, "POST", DECIDE)
-    assert ask(edge, "POST", REWARD, json={"arm": arm, "ticket": ticket, "reward": 1}).status_code == 204
+    assert ask(edge, "POST", REWARD, json={"arm": "green", "ticket": ticket, "reward": 1}).status_code == 204
     assert hosted.player.snapshot()["pulls"] == [1, 0, 0]
 
 
@@ -77,30 +74,26 @@ REFUSALS = {
     "an empty name": ("POST", "/v1/tasks//decide", None, 422, "invalid-name", "got ''"),
     "an unknown arm": ("POST", REWARD, GOOD | {"arm": "red"}, 404, "unknown-arm", r"got 'red', task 'shop' has \["),
     "a very long arm": ("POST", REWARD, GOOD | {"arm": "r" * 9999}, 404, "unknown-arm", "unknown arm"),
-    "an index too large": ("POST", REWARD, GOOD | {"arm": 3}, 404, "unknown-arm", "got 3, allowed is .* 0 to 2"),
-    "an index below 0": ("POST", REWARD, GOOD | {"arm": -1}, 404, "unknown-arm", "got -1"),
-    "an index beyond all": ("POST", REWARD, GOOD | {"arm": 10**4000}, 404, "unknown-arm", "got 1000"),
     "a reward above 1": ("POST", REWARD, GOOD | {"reward": 1.5}, 422, "invalid-reward", "from 0 to 1, got 1.5"),
     "a reward below 0": ("POST", REWARD, GOOD | {"reward": -1}, 422, "invalid-reward", "from 0 to 1, got -1"),
-    "no decision waits": ("POST", REWARD, {"arm": 1, "reward": 1}, 409, "no-outstanding-decision", "reward each"),
+    "no decision waits": ("POST", REWARD, {"arm": ARMS[1], "reward": 1}, 409, "no-outstanding-decision", "reward each"),
     "a ticket never issued": ("POST", REWARD, GOOD | {"ticket": "99"}, 409, "unknown-ticket", "issued 0 to"),
-    "a ticket beyond all": ("POST", REWARD, GOOD | {"ticket": 10**30}, 409, "unknown-ticket", "issued 0 to"),
+    "a ticket beyond all": ("POST", REWARD, GOOD | {"ticket": "9" * 17}, 422, "invalid-body", r"\$\.ticket"),
     "another arm's ticket": ("POST", REWARD, GOOD | {"ticket": "1"}, 409, "unknown-ticket", "belongs to arm 1"),
     "a ticket of letters": ("POST", REWARD, GOOD | {"ticket": "x"}, 422, "invalid-body", r"\$\.ticket.*such as"),
     "a ticket with a sign": ("POST", REWARD, GOOD | {"ticket": "+0"}, 422, "invalid-body", r"\$\.ticket"),
     "a ticket in Thai digits": ("POST", REWARD, GOOD | {"ticket": "๐"}, 422, "invalid-body", r"\$\.ticket"),
-    "a ticket below 0": ("POST", REWARD, GOOD | {"ticket": -1}, 422, "invalid-body", r">= 0.*\$\.ticket"),
-    "a ticket with a fraction": ("POST", REWARD, GOOD | {"ticket": 0.0}, 422, "invalid-body", r"\$\.ticket"),
-    "an arm that is true": ("POST", REWARD, GOOD | {"arm": True}, 422, "invalid-body", r"got `bool` - at `\$\.arm`"),
+    "a ticket that is a number": ("POST", REWARD, GOOD | {"ticket": 0}, 422, "invalid-body", r"\$\.ticket"),
+    "an arm that is an index": ("POST", REWARD, GOOD | {"arm": 0}, 422, "invalid-body", r"got `int` - at `\$\.arm`"),
     "a reward that is a string": ("POST", REWARD, GOOD | {"reward": "1"}, 422, "invalid-body", r"\$\.reward"),
     "a reward that is true": ("POST", REWARD, GOOD | {"reward": True}, 422, "invalid-body", r"\$\.reward"),
-    "a reward beyond floats": ("POST", REWARD, b'{"arm": 0, "reward": 1e999}', 422, "invalid-body", "out of range"),
-    "no reward": ("POST", REWARD, {"arm": 0}, 422, "invalid-body", "missing required field `reward`"),
+    "a reward beyond floats": ("POST", REWARD, b'{"arm": "a", "reward": 1e999}', 422, "invalid-body", "out of range"),
+    "no reward": ("POST", REWARD, {"arm": "green"}, 422, "invalid-body", "missing required field `reward`"),
     "a misspelt field": ("POST", REWARD, GOOD | {"tickt": "0"}, 422, "invalid-body", "unknown field `tickt`"),
     "a list": ("POST", REWARD, b"[]", 422, "invalid-body", "Expected `object`"),
     "no body": ("POST", REWARD, None, 400, "not-json", "must be JSON in UTF-8, such as"),
     "half a body": ("POST", REWARD, b'{"arm": "gre', 400, "not-json", "must be JSON"),
-    "not a number": ("POST", REWARD, b'{"arm": 0, "reward": NaN}', 400, "not-json", "must be JSON"),
+    "not a number": ("POST", REWARD, b'{"arm": "green", "reward": NaN}', 400, "not-json", "must be JSON"),
     "not UTF-8": ("POST", REWARD, b'{"arm": "\xff", "reward": 1}', 400, "not-json", "must be JSON in UTF-8"),
     "half a surrogate": ("POST", REWARD, b'{"arm": "\\ud800", "reward": 1}', 400, "not-json", "must be JSON"),
     "a body too large": ("POST", REWARD, b" " * (LARGEST_BODY + 1), 413, "body-too-large", "at most 65536 bytes"),
@@ -164,7 +157,7 @@ def test_an_unforeseen_error_is_a_500_without_internals_and_its_log_holds_nothin
     def fail(task: HostedTask, arm: int, reward: float, ticket: int | None) -> None:
         raise RuntimeError(f"secret {task.task_id} {reward}")
 
-    monkeypatch.setattr(edge, "reward_in", fail)
+    monkeypatch.setattr(edge, "reward", fail)
     answer = ask(edge, "POST", REWARD, json=GOOD | {"reward": 0.625})
     check_problem(answer, 500, "", "its log says where")
     for leaked in ("secret", "RuntimeError", "Traceback", ".py"):
@@ -284,7 +277,7 @@ def test_metrics_are_openmetrics_for_who_accepts_them(edge: Edge) -> None:
 
 def test_rewards_that_did_not_count_are_counted_on_when_their_task_is_gone(edge: Edge) -> None:
     hosted = host(edge, task())
-    hosted.counts.late_rewards, hosted.counts.dropped_rewards = 2, 3
+    hosted.player.late_rewards, hosted.player.dropped_rewards = 2, 3
     assert edge.rewards_not_counted == (2, 3)
     edge.hear(f"outvote.live.{hosted.task_id}.delete", b"{}")
     assert edge.tasks == {}

@@ -16,7 +16,7 @@ from network.stores import a_used_store
 from outvote.network.edge_store import (
     SCHEMA,
     EdgeStore,
-    MessageConflict,
+    Save,
     StoreFailed,
     StoreUnusable,
 )
@@ -35,7 +35,7 @@ def test_the_same_file_keeps_its_incarnation(path: Path) -> None:
     for _ in range(3):
         with EdgeStore(path) as store:
             assert (store.incarnation, store.renewed) == (incarnation, False)
-            store.save("colour-1", "more", [(store.count("colour-1"), b"more")])
+            store.save([Save("colour-1", "more", [(len(store.messages("colour-1")), b"more")])])
     assert len(incarnation) == 16
     assert int(incarnation, 16) >= 0
 
@@ -43,7 +43,7 @@ def test_the_same_file_keeps_its_incarnation(path: Path) -> None:
 def test_a_file_that_was_moved_keeps_its_incarnation(path: Path, tmp_path: Path) -> None:
     incarnation = a_used_store(path)
     with EdgeStore(path.rename(tmp_path / "moved.db")) as store:
-        assert (store.incarnation, store.renewed, store.count("colour-1")) == (incarnation, False, 2)
+        assert (store.incarnation, store.renewed, len(store.messages("colour-1"))) == (incarnation, False, 2)
 
 
 def test_a_wiped_store_is_a_new_one(path: Path) -> None:
@@ -61,24 +61,24 @@ def assert_renewed(path: Path, *former: str) -> None:
         assert store.incarnation not in former
         assert store.tasks() == {"colour-1": '{"arms": 3}'}
         assert (store.snapshot("colour-1"), store.messages("colour-1")) == (None, [])
-        store.save("colour-1", "afresh", [(0, b"other than before")])
+        store.save([Save("colour-1", "afresh", [(0, b"other than before")])])
         renewed = store.incarnation
     with EdgeStore(path) as store:
-        assert (store.incarnation, store.renewed, store.count("colour-1")) == (renewed, False, 1)
+        assert (store.incarnation, store.renewed, len(store.messages("colour-1"))) == (renewed, False, 1)
 
 
 def test_a_copy_gets_an_incarnation_of_its_own_and_forgets(path: Path, tmp_path: Path) -> None:
     incarnation = a_used_store(path)
     assert_renewed(Path(shutil.copy2(path, tmp_path / "copy.db")), incarnation)
     with EdgeStore(path) as store:
-        assert (store.incarnation, store.renewed, store.count("colour-1")) == (incarnation, False, 2)
+        assert (store.incarnation, store.renewed, len(store.messages("colour-1"))) == (incarnation, False, 2)
 
 
 def test_a_copy_of_a_store_in_use_gets_an_incarnation_of_its_own(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     a_used_store(path)
     with EdgeStore(path) as store:
-        store.save("colour-1", "in the log", [(2, b"two")])
+        store.save([Save("colour-1", "in the log", [(2, b"two")])])
         copy.mkdir()
         for file in tmp_path.glob("edge.db*"):
             shutil.copy2(file, copy)
@@ -89,7 +89,7 @@ def test_a_backup_in_the_place_of_a_removed_store_starts_afresh(path: Path, tmp_
     incarnation = a_used_store(path)
     backup = shutil.copy2(path, tmp_path / "backup")
     with EdgeStore(path) as store:
-        store.save("colour-1", "after three", [(2, b"two")])
+        store.save([Save("colour-1", "after three", [(2, b"two")])])
     path.unlink()
     shutil.copy2(backup, path)  # often under the number on the disk that has just become free
     assert_renewed(path, incarnation)
@@ -108,7 +108,7 @@ def test_a_backup_written_over_the_store_starts_afresh_if_a_message_was_saved_si
     incarnation = a_used_store(path)
     backup = path.read_bytes()
     with EdgeStore(path) as store:
-        store.save("colour-1", "after three", [(2, b"two")])
+        store.save([Save("colour-1", "after three", [(2, b"two")])])
     number = path.stat().st_ino
     path.write_bytes(backup)
     assert path.stat().st_ino == number
@@ -119,7 +119,7 @@ def test_a_backup_written_over_the_store_is_taken_as_it_is_if_no_message_was_sav
     incarnation = a_used_store(path)
     backup = path.read_bytes()
     with EdgeStore(path) as store:
-        store.save("colour-1", "a little later")
+        store.save([Save("colour-1", "a little later")])
     path.write_bytes(backup)
     with EdgeStore(path) as store:  # the same as a crash before the last save
         assert (store.incarnation, store.renewed, store.snapshot("colour-1")) == (incarnation, False, "after two")
@@ -130,7 +130,7 @@ def test_a_backup_of_a_former_incarnation_starts_afresh(path: Path) -> None:
     early = path.read_bytes()
     with EdgeStore(path) as store:
         for n in range(2, 20):
-            store.save("colour-1", "later", [(n, b"later")])
+            store.save([Save("colour-1", "later", [(n, b"later")])])
     late = path.read_bytes()
     path.write_bytes(early)
     with EdgeStore(path) as store:
@@ -201,7 +201,7 @@ def test_a_store_in_which_a_row_is_not_as_it_was_written_is_refused(path: Path, 
     """SQLite finds nothing wrong with it. An edge that went on from there would count what never was."""
     with EdgeStore(path) as store:
         store.put_task("t", "record")
-        store.save("t", '{"seen": 1}', [(0, b"x"), (1, b"y")])
+        store.save([Save("t", '{"seen": 1}', [(0, b"x"), (1, b"y")])])
     stranger(path, change)
     with pytest.raises(StoreUnusable, match=r"damaged \(a row is not as it was written\): move it away"):
         EdgeStore(path)
@@ -211,14 +211,14 @@ def test_a_sum_is_right_after_what_was_refused_dropped_and_begun_anew(path: Path
     with EdgeStore(path) as store:
         for task in ("t", "u"):
             store.put_task(task, "record")
-            store.save(task, "state", [(0, b"x")])
-        with pytest.raises(MessageConflict):
-            store.save("t", "later", [(1, b"y"), (0, b"other")])
+            store.save([Save(task, "state", [(0, b"x")])])
+        with pytest.raises(sqlite3.IntegrityError):
+            store.save([Save("t", "later", [(1, b"y"), (0, b"other")])])
         store.drop_task("u")
-        store.save("t", "later", [(1, b"y")])
-        store.save("t", "latest")
+        store.save([Save("t", "later", [(1, b"y")])])
+        store.save([Save("t", "latest")])
     with EdgeStore(path) as store:
-        assert (store.snapshot("t"), store.count("t"), store.tasks()) == ("latest", 2, {"t": "record"})
+        assert (store.snapshot("t"), len(store.messages("t")), store.tasks()) == ("latest", 2, {"t": "record"})
 
 
 @pytest.mark.parametrize("table", SCHEMA)
@@ -279,13 +279,13 @@ def test_a_full_disk_is_told_with_what_to_do_and_loses_nothing(path: Path) -> No
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
         for _ in range(3):
             with pytest.raises(StoreFailed, match=r"disk is full; what was saved before is kept; free some space"):
-                store.save("colour-1", "x" * 20_000, [(2, b"two")])
-        assert (store.snapshot("colour-1"), store.count("colour-1")) == ("after two", 2)
+                store.save([Save("colour-1", "x" * 20_000, [(2, b"two")])])
+        assert (store.snapshot("colour-1"), len(store.messages("colour-1"))) == ("after two", 2)
         store._connection.execute("PRAGMA max_page_count = 100000")  # space was freed
-        store.save("colour-1", "x" * 20_000, [(2, b"two")])
+        store.save([Save("colour-1", "x" * 20_000, [(2, b"two")])])
     with EdgeStore(path) as store:
         assert not store.renewed
-        assert (store.snapshot("colour-1"), store.count("colour-1")) == ("x" * 20_000, 3)
+        assert (store.snapshot("colour-1"), len(store.messages("colour-1"))) == ("x" * 20_000, 3)
 
 
 @pytest.mark.parametrize("messages", [[], [(2, b"two")]], ids=["lazy", "durable"])
@@ -293,12 +293,12 @@ def test_a_failing_disk_is_told_and_loses_nothing(path: Path, messages: list[tup
     a_used_store(path)
     with EdgeStore(path) as store:
         with no_file_longer_than(path.stat().st_size), pytest.raises(StoreFailed, match="what was saved before is kep"):
-            store.save("colour-1", "x" * 200_000, messages)
-        assert (store.snapshot("colour-1"), store.count("colour-1")) == ("after two", 2)
-        store.save("colour-1", "after three", [(2, b"two")])
+            store.save([Save("colour-1", "x" * 200_000, messages)])
+        assert (store.snapshot("colour-1"), len(store.messages("colour-1"))) == ("after two", 2)
+        store.save([Save("colour-1", "after three", [(2, b"two")])])
     with EdgeStore(path) as store:
         assert not store.renewed
-        assert (store.snapshot("colour-1"), store.count("colour-1")) == ("after three", 3)
+        assert (store.snapshot("colour-1"), len(store.messages("colour-1"))) == ("after three", 3)
 
 
 def test_a_store_that_cannot_be_made_on_a_failing_disk_is_told_and_can_be_made_later(path: Path) -> None:
@@ -306,13 +306,13 @@ def test_a_store_that_cannot_be_made_on_a_failing_disk_is_told_and_can_be_made_l
         EdgeStore(path)
     with EdgeStore(path) as store:
         assert not store.renewed
-        store.save("t", "s", [(0, b"x")])
+        store.save([Save("t", "s", [(0, b"x")])])
 
 
 def test_a_program_that_writes_to_the_store_is_told_of(path: Path) -> None:
     with EdgeStore(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as meddler:
         meddler.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreFailed, match=r"locked; .*another program writes to it"):
-            store.save("t", "s")
+            store.save([Save("t", "s")])
         meddler.execute("ROLLBACK")
-        store.save("t", "s")
+        store.save([Save("t", "s")])

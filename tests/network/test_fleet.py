@@ -83,9 +83,9 @@ async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> No
     link = next(iter(edges.values())).link
     assert link is not None
     while True:
-        last = await link.last_sequence()
+        last = await link.log_end()
         await until(lambda last=last: server.fold.read >= last)  # type: ignore[misc]
-        if not list(server.fold.proposals()) and await link.last_sequence() == last:
+        if not list(server.fold.proposals()) and await link.log_end() == last:
             break
         await asyncio.sleep(0.002)
     known = len(server.fold.tasks[task_id].eliminations)
@@ -123,8 +123,8 @@ def test_the_same_events_give_the_same_messages_and_eliminations_as_the_simulati
     async def run() -> None:
         async with fleet(engine, tmp_path, described) as (server, edges, task_id):
             for name, uniform in events:
-                arm, ticket = edges[name].decide("shop")
-                edges[name].reward("shop", arm, float(uniform < MEANS[arm]), ticket)
+                arm, ticket = edges[name].decide(edges[name].find("shop"))
+                edges[name].reward(edges[name].find("shop"), arm, float(uniform < MEANS[arm]), ticket)
                 if edges[name].tasks["shop"].new:
                     await settle(server, edges, task_id)
             folded = server.fold.tasks[task_id]
@@ -152,8 +152,8 @@ def test_an_engine_killed_and_started_again_loses_nothing_and_counts_nothing_twi
             for round_ in range(6):
                 for _ in range(40):
                     name = rng.choice(EDGES)
-                    arm, ticket = edges[name].decide("shop")
-                    edges[name].reward("shop", arm, float(rng.random() < 0.5), ticket)
+                    arm, ticket = edges[name].decide(edges[name].find("shop"))
+                    edges[name].reward(edges[name].find("shop"), arm, float(rng.random() < 0.5), ticket)
                 sending = [asyncio.create_task(flush(edge)) for edge in edges.values()]
                 if round_ in (1, 3):
                     engine.stop(deadline=0.0)  # killed in the middle of it
@@ -185,16 +185,16 @@ def test_an_edge_that_was_offline_for_the_whole_task_catches_up_in_one_exchange(
             while server.fold.tasks[task_id].running:
                 for _ in range(30):
                     name = rng.choice(EDGES)
-                    arm, ticket = edges[name].decide("shop")
-                    edges[name].reward("shop", arm, float(rng.random() < MEANS[arm]), ticket)
+                    arm, ticket = edges[name].decide(edges[name].find("shop"))
+                    edges[name].reward(edges[name].find("shop"), arm, float(rng.random() < MEANS[arm]), ticket)
                 await settle(server, edges, task_id)
             late = Edge("late", EdgeStore(tmp_path / "late.db"), clock=time.monotonic)
             with pytest.raises(UnknownTask, match="'shop', this edge hosts none"):
-                late.decide("shop")
+                late.decide(late.find("shop"))
             await late.connect(engine.url)
             assert await late.catch_up()
             assert late.tasks["shop"].player.remaining == (server.fold.tasks[task_id].winner,) == (0,)
-            assert late.decide("shop")[0] == 0
+            assert late.decide(late.find("shop"))[0] == 0
             await late.stop()
 
     asyncio.run(run())
@@ -209,8 +209,8 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
         async with fleet(engine, tmp_path, described) as (server, edges, task_id):
             edge = edges["ams"]
             for _ in range(10):
-                arm, ticket = edge.decide("shop")
-                edge.reward("shop", arm, 1.0, ticket)
+                arm, ticket = edge.decide(edge.find("shop"))
+                edge.reward(edge.find("shop"), arm, 1.0, ticket)
             await settle(server, edges, task_id)
             sent = server.fold.tasks[task_id].ledger.up_messages
             assert sent == 3  # 10 events are 3 tallies of 3, and 1 in an open one of 7
@@ -224,8 +224,8 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             await again.send()
             assert not again.tasks["shop"].unsent
             for _ in range(6):
-                arm, ticket = again.decide("shop")
-                again.reward("shop", arm, 1.0, ticket)
+                arm, ticket = again.decide(again.find("shop"))
+                again.reward(again.find("shop"), arm, 1.0, ticket)
             edges["ams"] = again
             await settle(server, edges, task_id)
             assert server.fold.tasks[task_id].ledger.up_messages == sent + 1
@@ -238,8 +238,8 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             await wiped.connect(engine.url)
             assert await wiped.catch_up()
             for _ in range(3):
-                arm, ticket = wiped.decide("shop")
-                wiped.reward("shop", arm, 1.0, ticket)
+                arm, ticket = wiped.decide(wiped.find("shop"))
+                wiped.reward(wiped.find("shop"), arm, 1.0, ticket)
             edges["ams"] = wiped
             await settle(server, edges, task_id)
             folded = server.fold.tasks[task_id]
@@ -274,8 +274,8 @@ def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) 
         edge = Edge("ams", store, clock=time.monotonic)
         edge.hear("outvote.live.shop-1.task", task_record(task("tally")))
         for _ in range(3):
-            arm, ticket = edge.decide("shop")
-            edge.reward("shop", arm, 1.0, ticket)
+            arm, ticket = edge.decide(edge.find("shop"))
+            edge.reward(edge.find("shop"), arm, 1.0, ticket)
         edge.keep()
         edge.caught_up({"read": 0, "tasks": {}, "deleted": [], "more": False})
         assert len(edge.store.messages("shop-1")) == 1
@@ -313,23 +313,23 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
         edge = Edge("ams", store, clock=lambda: now[0])
         described = task("tally", arms=["red", "green", "blue"], fallback="blue", reward_window=10.0)
         edge.hear("outvote.live.shop-1.task", task_record(described))
-        decided = [edge.decide("shop") for _ in range(3)]
+        decided = [edge.decide(edge.find("shop")) for _ in range(3)]
         assert len(edge.tasks["shop"].windows) == 1
         before = edge.tasks["shop"].player.snapshot()
         edge.hear("outvote.live.shop-1.stop", b"{}")
-        assert {edge.decide("shop") for _ in range(5)} == {(2, NO_TICKET)}
+        assert {edge.decide(edge.find("shop")) for _ in range(5)} == {(2, NO_TICKET)}
         arm, ticket = decided[0]
-        edge.reward("shop", arm, 1.0, ticket)  # it came late, and is no error
+        edge.reward(edge.find("shop"), arm, 1.0, ticket)  # it came late, and is no error
         with pytest.raises(InvalidReward):
-            edge.reward("shop", arm, 2.0, ticket)
+            edge.reward(edge.find("shop"), arm, 2.0, ticket)
         with pytest.raises(UnknownArm):
-            edge.reward("shop", 3, 1.0, ticket)
+            edge.reward(edge.find("shop"), 3, 1.0, ticket)
         now[0] = 11.0  # the window passes
         edge.keep()
         assert edge.tasks["shop"].player.snapshot() == before
         assert not store.messages("shop-1")
         again = Edge("ams", store, clock=lambda: now[0])
-        assert again.decide("shop") == (2, NO_TICKET)
+        assert again.decide(again.find("shop")) == (2, NO_TICKET)
 
 
 def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(engine: Engine, tmp_path: Path) -> None:
@@ -337,8 +337,8 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
         async with fleet(engine, tmp_path, task("tally")) as (server, edges, task_id):
             away = edges["ams"]
             for _ in range(12):
-                arm, ticket = away.decide("shop")
-                away.reward("shop", arm, 1.0, ticket)
+                arm, ticket = away.decide(away.find("shop"))
+                away.reward(away.find("shop"), arm, 1.0, ticket)
             away.keep()  # three messages that nobody has seen
             assert away.link is not None
             await away.link.close()

@@ -33,7 +33,7 @@ class Engine:
 
 def look(*, read: int, end: int, meanwhile: int, cluster: str = "") -> Follower:
     engine = Engine(end, meanwhile, cluster)
-    follower = Follower(engine, "OUTVOTE", ignore)  # type: ignore[arg-type]  # all that is asked of it here
+    follower = Follower(engine, "OUTVOTE", ignore, doubt=ignore)  # type: ignore[arg-type]  # all that is asked of it here
     engine.follower = follower
     follower.read = read
     asyncio.run(follower._look())
@@ -71,7 +71,7 @@ class Refusing:
 
 
 def ask_to_store(code: int) -> None:
-    follower = Follower(Refusing(code), "OUTVOTE", ignore)  # type: ignore[arg-type]  # all that is asked of it here
+    follower = Follower(Refusing(code), "OUTVOTE", ignore, doubt=ignore)  # type: ignore[arg-type]  # all that is asked of it here
     follower._there = "outvote.down.shop.task", 1
     asyncio.run(follower._ask_to_store())
 

@@ -118,11 +118,11 @@ def test_asking_an_engine_whether_it_stores_leaves_nothing_in_the_log_nor_in_ano
             while not follower.read:
                 await asyncio.sleep(0.002)
             await follower._ask_to_store()
-            assert (await link.last_sequence(), await link.stored("outvote.down.shop-1.task")) == (1, b"{}")
+            assert (await link.log_end(), await link.stored("outvote.down.shop-1.task")) == (1, b"{}")
             await link._stream.delete_stream("OUTVOTE")  # as if the engine had lost its disk
             await link.ensure_stream()
             await follower._ask_to_store()
-            assert await link.last_sequence() == 0
+            assert await link.log_end() == 0
 
     with Engine(tmp_path / "engine", port=0) as engine:
         asyncio.run(asyncio.wait_for(run(engine.url), DEADLINE))

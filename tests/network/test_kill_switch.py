@@ -224,7 +224,7 @@ def test_a_saved_edge_knows_its_switch(edge: Edge) -> None:
     assert isinstance(edge.store, EdgeStore)
     again = Edge("ams", edge.store, clock=lambda: 0.0)
     assert (again.tasks["shop"].killed, again.tasks["shop"].switches) == (True, 3)
-    assert again.decide("shop") == (1, NO_TICKET)
+    assert again.decide(again.find("shop")) == (1, NO_TICKET)
 
 
 def test_a_killed_task_serves_its_fallback_whoever_has_won_and_without_one_the_first_that_remains(edge: Edge) -> None:
@@ -234,18 +234,18 @@ def test_a_killed_task_serves_its_fallback_whoever_has_won_and_without_one_the_f
         edge.hear(f"outvote.live.{task_id}.kill.0", b"true")
     eliminate(hosted, 1)
     eliminate(edge.tasks["web"], 0)
-    assert edge.decide("shop") == (1, NO_TICKET)
-    assert edge.decide("web") == (1, NO_TICKET)
+    assert edge.decide(edge.find("shop")) == (1, NO_TICKET)
+    assert edge.decide(edge.find("web")) == (1, NO_TICKET)
     assert ask(edge, "GET", "/v1/tasks/web").json()["killed"] is True
 
 
 def test_rewards_without_a_ticket_count_nothing_while_a_task_is_killed(edge: Edge) -> None:
     """They may be those of what the kill switch has shown: nobody can tell."""
     hosted = host(edge, task())
-    arm, ticket = edge.decide("shop")
+    arm, ticket = edge.decide(edge.find("shop"))
     edge.hear("outvote.live.shop-1.kill.0", b"true")
     before = hosted.player.snapshot()
-    edge.reward("shop", arm, 1.0)
+    edge.reward(edge.find("shop"), arm, 1.0)
     assert hosted.player.snapshot() == before
-    edge.reward("shop", arm, 1.0, ticket)
+    edge.reward(edge.find("shop"), arm, 1.0, ticket)
     assert hosted.player.snapshot()["pulls"] == [1, 0, 0]

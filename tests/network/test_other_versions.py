@@ -18,7 +18,7 @@ from outvote.core.errors import InvalidTask, MalformedSnapshot
 from outvote.core.messages import Tally
 from outvote.core.task import RULES
 from outvote.network.edge import Edge
-from outvote.network.edge_store import EdgeStore
+from outvote.network.edge_store import EdgeStore, Save
 from outvote.network.engine import Engine
 from outvote.network.fold import Fold
 from outvote.network.kits import read_edge_kit
@@ -76,7 +76,7 @@ def test_an_edge_keeps_what_it_has_of_a_task_that_it_cannot_read_until_it_is_del
     with EdgeStore(tmp_path / "edge.db") as store:
         host(an_edge(store), task("tally", name="page"))
         store.put_task("shop-1", of_other_rules().decode())
-        store.save("shop-1", "a state of another version", [(0, b"\x80")])
+        store.save([Save("shop-1", "a state of another version", [(0, b"\x80")])])
         edge = an_edge(store)
         assert list(edge.tasks) == ["page"]
         assert edge.unreadable["shop-1"].startswith(WHY)
@@ -85,11 +85,11 @@ def test_an_edge_keeps_what_it_has_of_a_task_that_it_cannot_read_until_it_is_del
         edge.hear("outvote.live.shop-1.task", of_other_rules())
         edge.keep()
         assert not edge.missed.is_set()
-        assert (store.snapshot("shop-1"), store.count("shop-1")) == ("a state of another version", 1)
+        assert (store.snapshot("shop-1"), len(store.messages("shop-1"))) == ("a state of another version", 1)
         assert len(said(caplog)) == 1
         edge.hear("outvote.live.shop-1.delete", b"{}")
         assert edge.unreadable == {}
-        assert (sorted(store.tasks()), store.snapshot("shop-1"), store.count("shop-1")) == (["page-1"], None, 0)
+        assert (sorted(store.tasks()), store.snapshot("shop-1"), len(store.messages("shop-1"))) == (["page-1"], None, 0)
 
 
 def test_an_edge_does_not_start_from_a_snapshot_of_another_version(
@@ -98,7 +98,7 @@ def test_an_edge_does_not_start_from_a_snapshot_of_another_version(
     with EdgeStore(tmp_path / "edge.db") as store:
         edge = an_edge(store)
         host(edge, task("tally"))
-        edge.decide("shop")
+        edge.decide(edge.find("shop"))
         with monkeypatch.context() as other:
             other.setattr(snapshots, "VERSION", 3)
             edge.keep()

@@ -79,14 +79,14 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: flo
         while agenda and agenda[0][0] <= now:
             _, _, edge, arm, reward, ticket = heapq.heappop(agenda)
             with suppress(NoOutstandingDecision):  # without a window others were asked instead
-                edge.reward("shop", arm, reward, ticket)
+                edge.reward(edge.find("shop"), arm, reward, ticket)
         if now >= ticks * TICK:
             ticks += 1
             for edge in edges:
                 edge.keep()
         if event < EVENTS:
             edge = rng.choice(edges)
-            arm, ticket = edge.decide("shop")
+            arm, ticket = edge.decide(edge.find("shop"))
             success = rng.random() < MEANS[arm]
             delay = reporting.success if success else reporting.failure
             if delay is not None:
@@ -94,7 +94,7 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: flo
     kept = 0
     for edge in edges:
         await edge.send()
-        kept += edge.store.count(task_id)
+        kept += len(edge.store.messages(task_id))
         await edge.stop()
         edge.store.close()
     folded = server.fold.tasks[task_id]

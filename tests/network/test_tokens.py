@@ -21,14 +21,14 @@ from outvote.network.tokens import (
     make_token,
     read_secret,
     read_tokens,
-    write_tokens,
+    tokens_file,
 )
 
 NOW = 1_800_000_000.0
 
 
 def book(folder: Path, *made: tuple[str, Token]) -> TokenBook:
-    write_tokens(folder / "tokens.json", [token for _, token in made])
+    write_private(folder / "tokens.json", tokens_file([token for _, token in made]))
     return TokenBook(folder / "tokens.json")
 
 
@@ -40,7 +40,7 @@ def test_a_secret_is_long_told_by_its_beginning_and_not_kept(tmp_path: Path) -> 
     assert len(secret) == len(PREFIX) + 43  # 256 bits
     assert (token.name, token.role, token.issued, token.expires) == ("ops", "admin", NOW, NOW + 86400)
     path = tmp_path / "tokens.json"
-    write_tokens(path, [token])
+    write_private(path, tokens_file([token]))
     assert secret.removeprefix(PREFIX).encode() not in path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_tokens(path) == [token]
@@ -111,9 +111,9 @@ def test_a_new_token_is_good_beside_the_old_one_and_a_revoked_one_is_not_any_mor
     found = book(tmp_path, old)
     path = tmp_path / "tokens.json"
     assert found.check(new[0].encode()).why == "unknown"
-    write_tokens(path, [old[1], new[1]])
+    write_private(path, tokens_file([old[1], new[1]]))
     assert [found.check(secret.encode()).name for secret, _ in (old, new)] == ["old", "new"]
-    write_tokens(path, [new[1]])
+    write_private(path, tokens_file([new[1]]))
     assert found.check(old[0].encode()) == Verdict(None, why="unknown")
     assert found.check(new[0].encode()).role == "admin"
 
@@ -132,7 +132,7 @@ def test_a_file_that_is_gone_or_damaged_changes_nothing_and_is_told_once(
             assert found.check(made[0].encode()).role == "admin"
         assert [record.getMessage() for record in caplog.records] == ["tokens_not_read file=tokens.json"]
     caplog.set_level(logging.INFO)
-    write_tokens(path, [other[1]])
+    write_private(path, tokens_file([other[1]]))
     assert found.check(other[0].encode()).role == "viewer"
     assert caplog.records[-1].getMessage() == "tokens_read tokens=1"
     assert made[0] not in caplog.text
@@ -141,7 +141,7 @@ def test_a_file_that_is_gone_or_damaged_changes_nothing_and_is_told_once(
 def test_a_file_is_not_read_at_every_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, other = make_token("ops", "admin", days=1), make_token("other", "admin", days=1)
     found = book(tmp_path, made)
-    write_tokens(tmp_path / "tokens.json", [other[1]])
+    write_private(tmp_path / "tokens.json", tokens_file([other[1]]))
     at = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: at)  # no second has passed
     assert found.check(made[0].encode()).role == "admin"

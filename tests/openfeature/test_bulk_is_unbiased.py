@@ -134,7 +134,7 @@ def test_assignments_are_even_and_what_is_shown_is_counted_without_bias(window: 
             assert trials[arm] <= shown[arm]
             # What is not in a message is in a tally that is not full: one for each arm.
             assert shown[arm] - trials[arm] < max(site.hosted.task.tally_sizes)
-        assert site.hosted.counts.dropped_rewards == 0
+        assert site.hosted.player.dropped_rewards == 0
         assert site.app.decisions == shown.total()
     finally:
         site.close()

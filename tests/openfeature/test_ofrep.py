@@ -119,7 +119,11 @@ def test_what_was_shown_while_nothing_is_learnt_has_a_ticket_that_counts_nothing
     before = hosted.player.snapshot()
     found = ask(edge, "POST", ONE).json()
     assert found["metadata"]["ticket"] == str(NO_TICKET)
-    assert ask(edge, "POST", EXPOSED, json={"arm": 1}).json() == {"arm": ARMS[1], "index": 1, "ticket": str(NO_TICKET)}
+    assert ask(edge, "POST", EXPOSED, json={"arm": ARMS[1]}).json() == {
+        "arm": ARMS[1],
+        "index": 1,
+        "ticket": str(NO_TICKET),
+    }
     for ticket in (str(NO_TICKET), None):
         body = {"arm": found["variant"], "ticket": ticket, "reward": 1}
         assert ask(edge, "POST", "/v1/tasks/shop/reward", json=body).status_code == 204
@@ -191,7 +195,7 @@ def test_a_failure_is_in_the_words_of_the_protocol_too(edge: Edge, monkeypatch: 
     def fail(task: HostedTask) -> None:
         raise RuntimeError(MARK)
 
-    monkeypatch.setattr(edge, "decide_in", fail)
+    monkeypatch.setattr(edge, "decide", fail)
     answer = ask(edge, "POST", ONE)
     assert (answer.status_code, answer.json()["errorCode"]) == (500, "GENERAL")
     assert MARK not in answer.text
@@ -294,9 +298,9 @@ def test_a_tag_that_means_nothing_is_as_good_as_none(edge: Edge) -> None:
 
 def test_an_exposure_is_a_decision_of_its_arm(edge: Edge) -> None:
     hosted = host(edge, task("tally"))
-    for arm in (2, 2, "green", 0, 1):
+    for arm in (ARMS[2], ARMS[2], "green", ARMS[0], ARMS[1]):
         shown = ask(edge, "POST", EXPOSED, json={"arm": arm}).json()
-        assert ARMS[shown["index"]] == shown["arm"] == (arm if isinstance(arm, str) else ARMS[arm])
+        assert ARMS[shown["index"]] == shown["arm"] == arm
         reward = {"arm": shown["arm"], "ticket": shown["ticket"], "reward": 1}
         assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 204
         assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 409
@@ -307,7 +311,7 @@ def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
     hosted = host(edge, task())
     eliminate(hosted, 1)
     before = hosted.player.snapshot()
-    assert ask(edge, "POST", EXPOSED, json={"arm": 1}).json()["ticket"] == str(NO_TICKET)
+    assert ask(edge, "POST", EXPOSED, json={"arm": ARMS[1]}).json()["ticket"] == str(NO_TICKET)
     assert hosted.player.snapshot() == before
 
 
@@ -320,7 +324,7 @@ def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
         (EXPOSED, b'{"arm": "green", "user": 1}', 422),
         (EXPOSED, b'{"arm": "nobody"}', 404),
         (EXPOSED, b" " * (LARGEST_BODY + 1), 413),
-        ("/v1/tasks/nobody/exposed", b'{"arm": 0}', 404),
+        ("/v1/tasks/nobody/exposed", b'{"arm": "green"}', 404),
     ],
 )
 def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: int, edge: Edge) -> None:

@@ -40,7 +40,7 @@ def leak_into_log() -> None:
 def leak_into_store() -> None:
     """Beside what belongs there, and in a form that is not read at a glance."""
     remember_users()
-    save = EdgeStore.save_many
+    save = EdgeStore.save
 
     def saving(self: EdgeStore, saves: Any) -> None:
         save(self, saves)
@@ -48,7 +48,7 @@ def leak_into_store() -> None:
             value = base64.b64encode(_users[-1].encode()).decode()
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('last_user', ?)", (value,))
 
-    EdgeStore.save_many = saving  # type: ignore[method-assign]
+    EdgeStore.save = saving  # type: ignore[method-assign]
 
 
 def leak_into_payload() -> None:
@@ -66,7 +66,7 @@ def leak_into_payload() -> None:
 
 def leak_by_time() -> None:
     """Messages leave with the event that completes them."""
-    reward = Edge.reward_in
+    reward = Edge.reward
     sending: set[asyncio.Task[None]] = set()
 
     def rewarding(self: Edge, task: Any, *arguments: Any) -> None:
@@ -75,7 +75,7 @@ def leak_by_time() -> None:
             self.keep()
             sending.add(asyncio.get_running_loop().create_task(self.send()))
 
-    Edge.reward_in = rewarding  # type: ignore[method-assign,assignment]
+    Edge.reward = rewarding  # type: ignore[method-assign,assignment]
 
 
 LEAKS = {"log": leak_into_log, "store": leak_into_store, "payload": leak_into_payload, "time": leak_by_time}

@@ -153,8 +153,8 @@ def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tm
         for task in tasks.values():
             edge.hear(f"outvote.live.{task.name}-1.task", task_record(task))
             for _ in range(30):
-                arm, ticket = edge.decide(task.name)
-                edge.reward(task.name, arm, 1.0, ticket)
+                arm, ticket = edge.decide(edge.find(task.name))
+                edge.reward(edge.find(task.name), arm, 1.0, ticket)
         edge.keep()
         asked = Asked()
         edge.link = asked  # type: ignore[assignment]
@@ -193,8 +193,8 @@ def test_no_time_is_kept_in_a_store(tmp_path: Path) -> None:
             for task in (a_task("tally", name="b", reward_window=60.0), a_task("dme", name="a", reward_window=60.0)):
                 edge.hear(f"outvote.live.{task.name}-1.task", task_record(task))
                 for _ in range(40):
-                    arm, ticket = edge.decide(task.name)
-                    edge.reward(task.name, arm, 1.0, ticket)
+                    arm, ticket = edge.decide(edge.find(task.name))
+                    edge.reward(edge.find(task.name), arm, 1.0, ticket)
             edge.keep()
             assert any(task.windows for task in edge.tasks.values())
             kept.append([store.snapshot("a-1"), store.snapshot("b-1"), store.messages("a-1"), store.messages("b-1")])

@@ -25,6 +25,8 @@ class Player(Protocol):
     """What a site does: it decides, learns, and now and then has something to send."""
 
     player: PlayerId
+    late_rewards: int
+    dropped_rewards: int
 
     def decide(self) -> tuple[int, int]: ...
     def expose(self, arm: int) -> int | None: ...

@@ -195,11 +195,12 @@ class Connection(Client):
     async def _trouble(self, error: Exception) -> None:
         """Errors of single requests are raised there; the rest heals by itself. There is one for every attempt."""
         self._last = error
-        if is_forbidden(error):
+        said = str(error).lower()
+        if PERMISSIONS_ERR in said:  # it lets us in, but not do this
             self.forbidden += 1
             if count := self._often.note("forbidden", time.monotonic()):
                 event(_log, logging.ERROR, "engine_forbids", count=count, do="is the credential that of another?")
-        elif is_refusal(error):
+        elif any(each in said for each in _REFUSALS):
             self._refusal = error
             self.options["reconnect_time_wait"] = min(2 * self.options["reconnect_time_wait"], LONGEST_WAIT)
             if not self._said_trouble:
@@ -272,13 +273,3 @@ class _TlsTransport(TcpTransport):
         """How the other side takes its leave does not matter."""
         with suppress(OSError):
             await super().wait_closed()  # type: ignore[no-untyped-call]
-
-
-def is_refusal(error: Exception) -> bool:
-    """Whether the engine does not let us in."""
-    return any(each in str(error).lower() for each in _REFUSALS)
-
-
-def is_forbidden(error: Exception) -> bool:
-    """Whether the engine lets us in, and yet not do this."""
-    return PERMISSIONS_ERR in str(error).lower()

@@ -13,16 +13,16 @@ import json
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 from outvote.core import protocols
-from outvote.core.errors import OutvoteError
+from outvote.core.errors import MalformedMessage, OutvoteError
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, Task
 from outvote.network.access import Access
 from outvote.network.edge_store import EdgeStore, Save, StoreFailed
-from outvote.network.hosted import HostedTask, Told, names_others, read_others, read_told, restored
+from outvote.network.hosted import HostedTask, TaskUpdate, parse_catch_up, restored
 from outvote.network.link import PATIENCE, Link
 from outvote.network.logs import event
 from outvote.network.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task, task_record
@@ -34,15 +34,14 @@ CATCH_UP_EVERY = 30.0
 """Seconds within which an edge asks again what it may have missed, where no server tells otherwise; also its sign of
 life. Pauses are drawn from the last quarter of them: edges that came at once shall not ask at once for ever."""
 LONGEST_PAUSE = 3600.0
-"""The same, at most: what a server tells beyond it is not believed."""
+"""The same, at most, whatever a server says."""
 CATCH_UP_AGAIN = 2.0
-"""The same once it has connected: what was stored just before it listened a server may read just after it answered."""
+"""The same after connecting: the server may not have read the newest records yet."""
 NO_TICKET = MOST - 1
-"""What a decision carries from whose reward nothing is learnt: of a task that was stopped or killed, or of an arm that
-is out."""
+"""Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
 LAG = 15.0
 """Seconds after which no server lags behind: what it says of a name is so, even if a log was lost."""
-ALL = 1 << 30
+SKIP_ELIMINATIONS = 1 << 30
 """More eliminations than a task can have: of this one nothing need be told."""
 
 _log = logging.getLogger(__name__)
@@ -103,22 +102,25 @@ class Edge:
 
     # ---- what an application does
 
-    def decide(self, name: str) -> tuple[int, int]:
-        """An arm for one event, and the ticket that its reward must name."""
-        return self.decide_in(self._find(name))
+    def find(self, name: str) -> HostedTask:
+        """The task with this name. Raises `InvalidTask` for a name that no task can have."""
+        task = self.tasks.get(name)
+        if task is None:
+            check_name("a task's name", name)
+            raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
+        return task
 
-    def decide_in(self, task: HostedTask) -> tuple[int, int]:
-        if task.stopped:
-            return task.served_when_stopped, NO_TICKET
-        if task.killed:
-            return task.served_when_killed, NO_TICKET
+    def decide(self, task: HostedTask) -> tuple[int, int]:
+        """An arm for one event, and the ticket that its reward must name."""
+        if task.stopped or task.killed:
+            return task.served, NO_TICKET
         answer = task.player.decide()
         task.dirty = True
         if task.task.reward_window is not None:
             self._note_windows(task)
         return answer
 
-    def expose_in(self, task: HostedTask, arm: int) -> int:
+    def expose(self, task: HostedTask, arm: int) -> int:
         """An assignment that was made ahead was shown: the ticket that its reward must name."""
         check_arm(arm, len(task.task.arms))
         ticket = None if task.stopped or task.killed else task.player.expose(arm)
@@ -129,14 +131,9 @@ class Edge:
             self._note_windows(task)
         return ticket
 
-    def reward(self, name: str, arm: int, reward: float, ticket: int | None = None) -> None:
-        """What an event earned; a stopped task learns nothing from it.
-
-        A killed one learns from what was decided before: which that is only a ticket says.
-        """
-        self.reward_in(self._find(name), arm, reward, ticket)
-
-    def reward_in(self, task: HostedTask, arm: int, reward: float, ticket: int | None) -> None:
+    def reward(self, task: HostedTask, arm: int, reward: float, ticket: int | None = None) -> None:
+        """What an event earned. A stopped task learns nothing from it; a killed one learns from decisions that were
+        made before, which only their tickets tell."""
         if task.stopped or ticket == NO_TICKET or (ticket is None and task.killed):
             check_arm(arm, len(task.task.arms))
             check_reward(reward)
@@ -153,9 +150,10 @@ class Edge:
     @property
     def rewards_not_counted(self) -> tuple[int, int]:
         """Late and dropped ones of all tasks, those that are gone included: a counter must not fall."""
-        counts = [task.counts for task in self.tasks.values()]
         late, dropped = self._left
-        return late + sum(each.late_rewards for each in counts), dropped + sum(each.dropped_rewards for each in counts)
+        for task in self.tasks.values():
+            late, dropped = late + task.player.late_rewards, dropped + task.player.dropped_rewards
+        return late, dropped
 
     # ---- what the network brings
 
@@ -166,9 +164,7 @@ class Edge:
             return
         hosted = self._hosted.get(where.task_id)
         if where.kind == "task":
-            if names_others(payload, self.name):
-                self._not_ours.add(where.task_id)
-            elif hosted is None:
+            if hosted is None:
                 self._join(where.task_id, payload)
         elif hosted is None:
             if where.task_id in self.unreadable:
@@ -190,22 +186,25 @@ class Edge:
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
 
-    def caught_up(self, answer: Mapping[str, Any]) -> None:
-        """All that the fleet knows and this edge did not, at once."""
-        for task_id in answer["deleted"]:  # one that is only missing is news to a server that lags behind
+    def caught_up(self, answer: object) -> bool:
+        """Apply all that a server knows and this edge did not. Return whether the server has more to say."""
+        update = parse_catch_up(answer)
+        self._ask_again = min(max(CATCH_UP_EVERY, update.ask_again), LONGEST_PAUSE)
+        for task_id in update.deleted:  # one that is only missing is news to a server that lags behind
             self._not_ours.discard(task_id)
             self._forget(task_id)
             hosted = self._hosted.get(task_id)
             if hosted is not None:
                 self._leave(hosted)
-        self._not_ours.update(read_others(answer))
-        for task_id, known in answer["tasks"].items():
+        self._not_ours.update(update.others)
+        for task_id, told in update.tasks.items():
             try:
-                self._learn(task_id, read_told(task_id, known))
+                self._learn(task_id, told)
             except StoreFailed:
                 raise
             except OutvoteError as error:  # the other tasks are understood all the same
-                event(_log, logging.ERROR, "answer_not_understood", id=str(task_id)[:80], error=str(error))
+                event(_log, logging.ERROR, "answer_not_understood", id=task_id, error=str(error))
+        return update.more
 
     # ---- timer ticks
 
@@ -220,7 +219,7 @@ class Edge:
         changed = [task for task in self.tasks.values() if task.dirty]
         if changed:
             began = self._clock()
-            self.store.save_many(
+            self.store.save(
                 Save(task.task_id, self._state(task), [(each.sequence, task.coder.up(each)) for each in task.new])
                 for task in changed
             )
@@ -254,7 +253,7 @@ class Edge:
         while True:
             self.missed.clear()
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
-            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], ALL)
+            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], SKIP_ELIMINATIONS)
             asked = {"incarnation": self.store.incarnation, "tasks": there}
             answer = await self.link.ask(self.name, asked)
             self._note_answer(answer is not None)
@@ -262,20 +261,15 @@ class Edge:
                 return False
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
                 continue  # something was heard while the answer was under way: it would be applied twice
-            self._ask_again = told_pause(answer)
             try:
-                self.caught_up(answer)
-                if (
-                    not answer["more"] or asked == before
-                ):  # who has more to say, and says nothing new, is not asked again
-                    self.last_catch_up = self._wall_clock()
-                    return True
-                before = asked
-            except StoreFailed:
-                raise  # the disk's fault, not the answer's: the edge ends, and says why
-            except (OutvoteError, ValueError, LookupError, TypeError, AttributeError) as error:
+                has_more = self.caught_up(answer)
+            except MalformedMessage as error:
                 event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
                 return True  # the same question would have the same answer: at the next turn of the clock
+            if not has_more or asked == before:  # a server that has more to say, and says nothing new, is left alone
+                self.last_catch_up = self._wall_clock()
+                return True
+            before = asked
 
     async def start(self, url: str, *, access: Access | None = None) -> None:
         """Serve at once, and connect in the background."""
@@ -347,26 +341,20 @@ class Edge:
         except OutvoteError:
             self.missed.set()
 
-    def _learn(self, task_id: str, told: Told) -> None:
+    def _learn(self, task_id: str, told: TaskUpdate) -> None:
         """What the fleet knows of one task."""
         hosted = self._hosted.get(task_id)
         if hosted is None and told.record is not None:
             hosted = self._join(task_id, told.record)
         if hosted is None:
             return
-        for payload in told.payloads:
-            self._eliminate(hosted, payload)
+        for elimination in told.eliminations:
+            self._eliminate(hosted, bytes.fromhex(elimination))
         self._note_windows(hosted)
         if told.stopped:
             self._stop(hosted)
         self._switch(hosted, told.killed, told.switches)
         self._compare(hosted, told.highest, told.count)
-
-    def _find(self, name: str) -> HostedTask:
-        task = self.tasks.get(name)
-        if task is None:
-            raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
-        return task
 
     def _read(self, task_id: str, record: bytes | dict[str, Any]) -> Task | None:
         """The task, if this version can read its record. Else it is skipped, and the log says so once."""
@@ -407,8 +395,8 @@ class Edge:
 
     def _switch(self, hosted: HostedTask, killed: bool, switches: int) -> None:
         if hosted.switch(killed, switches):
-            switched = (logging.WARNING, "task_killed") if killed else (logging.WARNING, "task_revived")
-            event(_log, *switched, task=hosted.task.name, id=hosted.task_id)
+            name = "task_killed" if killed else "task_revived"
+            event(_log, logging.WARNING, name, task=hosted.task.name, id=hosted.task_id)
 
     def _stop(self, hosted: HostedTask) -> None:
         if not hosted.stopped:
@@ -462,7 +450,7 @@ class Edge:
         hosted.unsent.clear()
         self.store.drop_task(hosted.task_id)
         late, dropped = self._left
-        self._left = late + hosted.counts.late_rewards, dropped + hosted.counts.dropped_rewards
+        self._left = late + hosted.player.late_rewards, dropped + hosted.player.dropped_rewards
         del self.tasks[hosted.task.name], self._hosted[hosted.task_id]
         event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
 
@@ -483,10 +471,3 @@ class Edge:
                 "switches": task.switches,
             }
         )
-
-
-def told_pause(answer: Mapping[str, Any]) -> float:
-    """Seconds after which a server wants to be asked again; what is none is as if it had said nothing."""
-    told = answer.get("ask_again")
-    known = isinstance(told, int | float) and CATCH_UP_EVERY <= told <= LONGEST_PAUSE
-    return float(cast("float", told)) if known else CATCH_UP_EVERY

@@ -11,14 +11,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import msgspec
 
-from outvote.core.errors import OutvoteError, UnknownArm
-from outvote.network import edge_metrics, metrics_page, problems
+from outvote.core.errors import UnknownArm
+from outvote.network import problems
 from outvote.network.cors import Cors
-from outvote.network.edge import Edge, UnknownTask
+from outvote.network.edge import Edge
 from outvote.network.edge_bodies import (
     EXAMPLE,
     EXPOSED,
@@ -40,9 +40,9 @@ from outvote.network.edge_bodies import (
     as_json,
     encode,
     read_body,
-    read_rest,
 )
 from outvote.network.edge_guard import EdgeGuard
+from outvote.network.edge_metrics import EdgeCollector
 from outvote.network.edge_openapi import openapi
 from outvote.network.exposure import own_hosts
 from outvote.network.hosted import HostedTask
@@ -50,10 +50,10 @@ from outvote.network.http_server import listen, run_app
 from outvote.network.http_watch import Traffic, Watch
 from outvote.network.kits import Certificate
 from outvote.network.logs import event, place_of
-from outvote.network.ofrep import FLAGS, Ofrep, failed
+from outvote.network.metrics_page import new_registry, render
+from outvote.network.ofrep import FLAGS, Ofrep, refused
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
-from outvote.network.records import check_name
 from outvote.network.tls import server_context
 from outvote.network.tokens import TokenBook
 
@@ -65,16 +65,16 @@ _log = logging.getLogger(__name__)
 _decode_reward = msgspec.json.Decoder(Reward).decode
 _decode_exposure = msgspec.json.Decoder(Exposure).decode
 _TASKS = "/v1/tasks/"
+_PAGES = ("/v1/tasks", "/healthz", "/metrics", "/openapi.json")
 _NO_CONTENT: Final[Message] = {"type": "http.response.start", "status": 204, "headers": []}
 _NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
-_DECIDED: Final[dict[int, Message]] = {}
-"""The beginning of the answer to `decide`, by the length of its body."""
 
 
+@functools.cache
 def _decided(length: int) -> Message:
+    """The beginning of the answer to `decide`, by the length of its body."""
     headers = [JSON, (b"content-length", b"%d" % length)]
-    _DECIDED[length] = {"type": "http.response.start", "status": 200, "headers": headers}
-    return _DECIDED[length]
+    return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
 def _texts(task: HostedTask) -> list[bytes]:
@@ -104,15 +104,13 @@ def make_app(
     origins: Sequence[str] = (),
     tokens: TokenBook | None = None,
     hosts: Collection[str] | None = None,
+    traffic: Traffic | None = None,
 ) -> App:
     """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store.
 
-    With `tokens` one is needed; with `hosts` it must be called one of them.
+    With `tokens` one is needed; with `hosts` it must be called one of them. Its metrics show `traffic`.
     """
-    return _guarded(EdgeApi(edge), origins, tokens, hosts)
-
-
-def _guarded(api: EdgeApi, origins: Sequence[str], tokens: TokenBook | None, hosts: Collection[str] | None) -> App:
+    api = EdgeApi(edge, traffic)
     app = EdgeGuard(api, api.refused, tokens=tokens, hosts=hosts, origins=origins)
     return Cors(app, origins) if origins else app
 
@@ -120,23 +118,16 @@ def _guarded(api: EdgeApi, origins: Sequence[str], tokens: TokenBook | None, hos
 class EdgeApi:
     """An ASGI application. Routing is written out: a framework's costs more than all the rest of a decision."""
 
-    def __init__(self, edge: Edge) -> None:
+    def __init__(self, edge: Edge, traffic: Traffic | None = None) -> None:
         self._edge = edge
         self._tasks = edge.tasks  # the hot path saves a step
-        self._texts: dict[str, list[bytes]] = {}
-        """By the id of a task: see `_texts`. Of tasks that are gone they go when another comes."""
         self.decisions = 0
         self.rewards = 0
         self.refused: Counter[int] = Counter()
-        self.traffic = Traffic()
+        self.traffic = traffic or Traffic()
         self._failures = OncePerMinute[str]()
         self._ofrep_api = Ofrep(edge)
-        self._registry = edge_metrics.registry_of(edge, self)
-        self._pages: dict[str, Callable[[], Answer]] = {
-            "/v1/tasks": self._list,
-            "/healthz": self._health,
-            "/openapi.json": self._describe,
-        }
+        self._registry = new_registry(EdgeCollector(edge, self))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -148,14 +139,14 @@ class EdgeApi:
                 name, _, verb = path[len(_TASKS) :].partition("/")
             if verb == "decide" and scope["method"] == "POST":
                 body = self._decide(name)
-                await send(_DECIDED.get(len(body)) or _decided(len(body)))
+                await send(_decided(len(body)))
                 await send({"type": "http.response.body", "body": body})
                 return
             if verb == "reward" and scope["method"] == "POST":
                 message = await receive()
                 given: bytes | None = message.get("body", b"")
                 if message.get("more_body") or message["type"] != "http.request" or len(given or b"") > LARGEST_BODY:
-                    given = await read_rest(scope, receive, message)
+                    given = await read_body(scope, receive, message)
                     if given is None:
                         return  # nobody is left to be answered
                 self._reward(name, given or b"")
@@ -183,37 +174,22 @@ class EdgeApi:
 
     def _decide(self, name: str) -> bytes:
         """A `Decision`; a body is not needed, and not read."""
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
-        index, ticket = self._edge.decide_in(task)
+        task = self._edge.find(name)
+        index, ticket = self._edge.decide(task)
         self.decisions += 1
-        texts = self._texts.get(task.task_id)
-        if texts is None:
-            there = {each.task_id for each in self._tasks.values()}
-            self._texts = {task_id: made for task_id, made in self._texts.items() if task_id in there}
-            texts = self._texts[task.task_id] = _texts(task)
-        return texts[index] % ticket
+        if not task.texts:
+            task.texts = _texts(task)
+        return task.texts[index] % ticket
 
     def _reward(self, name: str, body: bytes) -> None:
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
+        task = self._edge.find(name)
         reward = _read(_decode_reward, body, EXAMPLE)
-        arm, ticket = reward.arm, reward.ticket
-        if type(arm) is str:
-            index = task.indices.get(arm)
-            if index is None:
-                raise self._unknown_arm(task, arm)
-        else:
-            index = cast("int", arm)
-        if type(ticket) is str:
-            if not (
-                ticket.isascii() and ticket.isdigit() and len(ticket) <= 16 and (ticket[0] != "0" or ticket == "0")
-            ):
-                raise InvalidBody(f"$.ticket must be what decide returned, such as '17'; got {ticket[:64]!r}")
-            ticket = int(ticket)
-        self._edge.reward_in(task, index, reward.reward, cast("int | None", ticket))
+        index, ticket = self._index(task, reward.arm), reward.ticket
+        if ticket is not None and not (
+            ticket.isascii() and ticket.isdigit() and len(ticket) <= 16 and (ticket[0] != "0" or ticket == "0")
+        ):
+            raise InvalidBody(f"$.ticket must be what decide returned, such as '17'; got {ticket[:64]!r}")
+        self._edge.reward(task, index, reward.reward, None if ticket is None else int(ticket))
         self.rewards += 1
 
     # ---- OpenFeature
@@ -228,32 +204,17 @@ class EdgeApi:
 
     def _exposed(self, name: str, body: bytes) -> Answer:
         """An assignment that was made ahead was shown: now it is a decision."""
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
+        task = self._edge.find(name)
         index = self._index(task, _read(_decode_exposure, body, EXPOSED).arm)
-        ticket = self._edge.expose_in(task, index)
+        ticket = self._edge.expose(task, index)
         self.decisions += 1
         return as_json(Decision(task.task.arms[index], index, str(ticket)))
 
-    def _index(self, task: HostedTask, arm: str | int) -> int:
-        if type(arm) is int:
-            return arm
-        index = task.indices.get(cast("str", arm))
+    def _index(self, task: HostedTask, arm: str) -> int:
+        index = task.indices.get(arm)
         if index is None:
-            raise self._unknown_arm(task, cast("str", arm))
+            raise UnknownArm(f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}")
         return index
-
-    def _unknown_arm(self, task: HostedTask, arm: str) -> UnknownArm:
-        return UnknownArm(
-            f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}; "
-            "an arm is named by a string, and its index is a number"
-        )
-
-    def _unknown(self, name: str) -> OutvoteError:
-        """Why a task was not found: a name that no task can have, or one that none has."""
-        check_name("a task's name", name)
-        return UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self._tasks) or 'none'}")
 
     # ---- the rest
 
@@ -261,26 +222,23 @@ class EdgeApi:
         method, path = scope["method"], scope["path"]
         if verb in ("decide", "reward", "exposed"):
             raise WrongMethod(method, ("POST",))
-        if path in self._pages:
-            page = self._pages[path]
-        elif path == "/metrics":
-            page = lambda: self._metrics(scope)  # noqa: E731
-        elif path.startswith(_TASKS) and "/" not in path[len(_TASKS) :]:
-            page = lambda: self._show(name)  # noqa: E731
-        else:
+        if path not in _PAGES and path != _TASKS + name:
             raise UnknownPath(f"nothing is at {path!r}: see /openapi.json for what there is")
         if method not in ("GET", "HEAD"):
             raise WrongMethod(method, ("GET", "HEAD"))
-        return page()
+        match path:
+            case "/v1/tasks":
+                return self._list()
+            case "/healthz":
+                return as_json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
+            case "/metrics":
+                return self._metrics(scope)
+            case "/openapi.json":
+                return _document()
+        return as_json(self._view(self._edge.find(name)))
 
     def _list(self) -> Answer:
         return as_json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
-
-    def _show(self, name: str) -> Answer:
-        task = self._tasks.get(name)
-        if task is None:
-            raise self._unknown(name)
-        return as_json(self._view(task))
 
     def _view(self, hosted: HostedTask) -> TaskView:
         arms, player = hosted.task.arms, hosted.player
@@ -296,33 +254,25 @@ class EdgeApi:
             winner=remaining[0] if finished else None,
             stopped=hosted.stopped,
             killed=hosted.killed,
-            late_rewards=hosted.counts.late_rewards,
-            dropped_rewards=hosted.counts.dropped_rewards,
-            messages_kept=self._edge.store.count(hosted.task_id),
+            late_rewards=player.late_rewards,
+            dropped_rewards=player.dropped_rewards,
+            messages_kept=hosted.kept,
             messages_waiting=hosted.waiting,
         )
 
-    def _health(self) -> Answer:
-        return as_json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
-
     def _metrics(self, scope: Scope) -> Answer:
         accept = b",".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
-        text, media_type = metrics_page.render(self._registry, accept)
+        text, media_type = render(self._registry, accept)
         return answer(200, (b"content-type", media_type.encode()), text)
-
-    def _describe(self) -> Answer:
-        return _document()
 
     def _refuse(self, error: Exception, path: str) -> Answer:
         problem = problems.problem_of(error)
         self.refused[problem.status] += 1
-        if not problems.is_foreseen(error):
+        if problem.status == 500:
             name = type(error).__qualname__  # its message may hold what was received
             if count := self._failures.note(name, time.monotonic()):
                 event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)
-        if path.startswith("/ofrep/"):
-            return failed(problem.status, "GENERAL", problem.detail)
-        refusal = answer(problem.status, (b"content-type", problems.CONTENT_TYPE), encode(problem))
+        refusal = refused(path, problem)
         if isinstance(error, WrongMethod):
             refusal.headers.append((b"allow", error.allow.encode()))
         return refusal
@@ -353,6 +303,7 @@ async def serve(
     listener = listen(host, port)
     if bound is not None:
         bound(listener.getsockname()[1])
-    api = EdgeApi(edge)
-    app = _guarded(api, origins, tokens, None if tokens is not None else own_hosts(host))
-    await run_app(app, listener, certificate=certificate, watch=Watch(api.traffic))
+    traffic = Traffic()
+    hosts = None if tokens is not None else own_hosts(host)
+    app = make_app(edge, origins=origins, tokens=tokens, hosts=hosts, traffic=traffic)
+    await run_app(app, listener, certificate=certificate, watch=Watch(traffic))

@@ -30,16 +30,12 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What one event earned. An arm is its name, or as a number its index; without a ticket the newest batch is meant
-    that waits for a reward of that arm."""
+    """What one event earned. Without a ticket the newest batch is meant that waits for a reward of that arm."""
 
-    arm: str | int
+    arm: str
     reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
-    ticket: (
-        Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})]  # checked in code: faster
-        | Annotated[int, msgspec.Meta(ge=0)]
-        | None
-    ) = None
+    ticket: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})] | None = None
+    """Its pattern is checked in code, which is faster."""
 
 
 class TaskView(msgspec.Struct, frozen=True):
@@ -67,9 +63,9 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An assignment that was made ahead was shown. An arm is its name, or as a number its index."""
+    """An assignment that was made ahead was shown."""
 
-    arm: str | int
+    arm: str
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -101,33 +97,17 @@ def as_json(content: object) -> Answer:
     return answer(200, JSON, encode(content))
 
 
-async def read_rest(scope: Scope, receive: Receive, message: Message) -> bytes | None:
-    """The whole body, of which `message` is the first piece; None if the requester has gone."""
-    if message["type"] != "http.request":
-        return None
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        announced = dict(scope["headers"]).get(b"content-length", b"")
-        if announced.isdigit() and int(announced[:20]) > LARGEST_BODY:
-            raise _too_large(f"{announced[:20].decode()} bytes")
-        pieces = bytearray(body)
-        while message.get("more_body", False):
-            if len(pieces) > LARGEST_BODY:
-                break
-            message = await receive()
-            if message["type"] != "http.request":
-                return None
-            pieces += message.get("body", b"")
-        body = bytes(pieces)
-    if len(body) > LARGEST_BODY:
-        raise _too_large("more")
-    return body
-
-
-def _too_large(got: str) -> BodyTooLarge:
-    return BodyTooLarge(f"a body must be at most {LARGEST_BODY} bytes, got {got}: a reward is a small object")
-
-
-async def read_body(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body; None if the requester has gone."""
-    return await read_rest(scope, receive, await receive())
+async def read_body(scope: Scope, receive: Receive, message: Message | None = None) -> bytes | None:
+    """The whole body, of which `message` may be the first piece; None if the requester has gone."""
+    body = bytearray()
+    announced = dict(scope["headers"]).get(b"content-length", b"0")
+    while True:
+        message = message or await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY or int(announced[:20]) > LARGEST_BODY:
+            raise BodyTooLarge(f"a body must be at most {LARGEST_BODY} bytes, got more: a reward is a small object")
+        if not message.get("more_body", False):
+            return bytes(body)
+        message = None

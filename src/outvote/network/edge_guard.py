@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 
-from outvote.network import problems
-from outvote.network.edge_bodies import Answer, App, Receive, Scope, Send, answer, encode
-from outvote.network.ofrep import failed
-from outvote.network.problems import Problem
+from outvote.network.edge_bodies import App, Receive, Scope, Send
+from outvote.network.ofrep import refused
+from outvote.network.problems import Problem, named
 from outvote.network.refusals import (
     NO_TOKEN,
     NOT_FOR_EDGES,
@@ -28,7 +27,7 @@ from outvote.network.tokens import TokenBook, bearer
 
 
 class EdgeGuard:
-    """An application before which one has to show who one is."""
+    """Authentication middleware."""
 
     def __init__(
         self,
@@ -72,17 +71,9 @@ class EdgeGuard:
         return NOT_FOR_EDGES if verdict.role == "viewer" else None
 
     async def _turn_away(self, refusal: Refusal, scope: Scope, send: Send) -> None:
-        found = self._answer(refusal, scope["path"])
-        await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
-        await send({"type": "http.response.body", "body": found.body})
-
-    def _answer(self, refusal: Refusal, path: str) -> Answer:
         self._refused[refusal.status] += 1
         self._refusals.note(refusal.reason)
-        if path.startswith("/ofrep/"):
-            found = failed(refusal.status, "GENERAL", refusal.detail)
-        else:
-            problem = Problem(*problems.named(refusal.kind), refusal.status, refusal.detail)
-            found = answer(refusal.status, (b"content-type", problems.CONTENT_TYPE), encode(problem))
-        found.headers.extend(refusal.headers)
-        return found
+        found = refused(scope["path"], Problem(*named(refusal.kind), refusal.status, refusal.detail))
+        headers = [*found.headers, *refusal.headers]
+        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await send({"type": "http.response.body", "body": found.body})

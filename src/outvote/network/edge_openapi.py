@@ -16,7 +16,6 @@ from outvote.network.problems import Problem
 
 
 def openapi() -> dict[str, Any]:
-    """The OpenAPI 3.1 document. Bodies come from the very types that read and write them."""
     types = (
         Decision, Exposure, Reward, TaskView, TaskList, Health, Evaluation, Evaluations, EvaluationFailed, Problem,
     )  # fmt: skip
@@ -96,12 +95,6 @@ def openapi() -> dict[str, Any]:
     return with_doors(document, tokens="An application's, or an admin's.", without=("/healthz",), failures="/ofrep/")
 
 
-_FAILURES: Final = {
-    "400": "The body is not JSON, or its context is no object.",
-    "404": "The flag is not known here.",
-    "413": f"The body is larger than {LARGEST_BODY} bytes.",
-    "500": "The edge failed.",
-}
 _REFUSALS: Final = {
     "400": "The body is not JSON.",
     "404": "The task, or the arm, is not known here.",
@@ -109,4 +102,8 @@ _REFUSALS: Final = {
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
     "422": "A name, a field or a reward that cannot be.",
     "500": "The edge failed.",
+}
+_FAILURES: Final = _REFUSALS | {
+    "400": "The body is not JSON, or its context is no object.",
+    "404": "The flag is not known here.",
 }

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -24,11 +25,9 @@ import sqlite3
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from outvote.core.errors import OutvoteError
-from outvote.network.store_digest import Digest, Row
 from outvote.processes import lock
 
 SCHEMA: Final[Mapping[str, str]] = {
@@ -77,10 +76,6 @@ class StoreFailed(OutvoteError):
     """The disk did not do what was asked; what was saved before is kept."""
 
 
-class MessageConflict(OutvoteError, ValueError):
-    """A message is stored under that number with other content; nothing was saved."""
-
-
 class Save(NamedTuple):
     """One task's part of a transaction: its messages, in any order, and the snapshot after them."""
 
@@ -99,13 +94,10 @@ class EdgeStore:
         """Random, made with the file: it keeps this store's messages apart from those of any other."""
         self.renewed = False
         """The file was a copy, or was set back: it has got a new incarnation and lost its snapshots and messages."""
-        lock_path = self.path.with_name(self.path.name + ".lock")
-        if not lock_path.exists():  # leave no lock beside a file that is no store
-            _check_header(self.path)
+        _check_header(self.path)  # before it is locked: leave no lock beside a file that is no store
         with contextlib.ExitStack() as on_error:
-            self._lock = _Lock(lock_path, self.path)
+            self._lock = _Lock(self.path)
             on_error.callback(self._lock.release)
-            _check_header(self.path)
             identity = _make_file(self.path)
             try:
                 self._connection = sqlite3.connect(self.path, timeout=1.0, isolation_level=None)
@@ -124,9 +116,7 @@ class EdgeStore:
     def __enter__(self) -> EdgeStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ---- tasks
@@ -138,37 +128,30 @@ class EdgeStore:
     def put_task(self, task_id: str, record: str) -> None:
         """A new task, or a new record of one; on the disk when this returns."""
         with self._transaction(durable=True):
-            self._put("tasks", task_id, record)
+            self._put("tasks", "task_id", task_id, record)
 
     def drop_task(self, task_id: str) -> None:
         """Forgets a task with its snapshot and messages; one that is not there changes nothing."""
         with self._transaction(durable=True):
-            for sequence, payload in self.messages(task_id):
-                self._digest.remove("messages", (task_id, sequence, payload))
             for table in ("tasks", "snapshots", "messages"):
-                self._digest.take_out(table, task_id)
-                self._connection.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+                self._delete(table, "task_id", task_id)
 
     # ---- snapshots and messages
 
-    def save(self, task_id: str, snapshot: str, messages: Sequence[tuple[int, bytes]] = ()) -> None:
-        """A task's new messages and the snapshot after them; messages are on the disk when this returns.
+    def save(self, saves: Iterable[Save]) -> None:
+        """Save new messages and the snapshots after them, of all tasks or of none; messages are on the disk then.
 
-        Without messages the snapshot outlives the process at once, and a power cut a little later. A message that is
-        stored already may come again; with other content it is refused.
+        Without messages a snapshot outlives the process at once, and a power cut a little later. A second message with
+        the same number is an error: a message is never changed.
         """
-        self.save_many((Save(task_id, snapshot, messages),))
-
-    def save_many(self, saves: Iterable[Save]) -> None:
-        """Several tasks in one transaction: all of it is saved or nothing; see `save`."""
         saves = tuple(saves)
         if not saves:
             return
         with self._transaction(durable=any(each.messages for each in saves)):
             for task_id, snapshot, messages in saves:
                 for sequence, payload in messages:
-                    self._put_message(task_id, sequence, payload)
-                self._put("snapshots", task_id, snapshot)
+                    self._insert("messages", (task_id, sequence, payload))
+                self._put("snapshots", "task_id", task_id, snapshot)
 
     def snapshot(self, task_id: str) -> str | None:
         """The last one saved, if any."""
@@ -182,10 +165,6 @@ class EdgeStore:
             task_id,
             after,
         )
-
-    def count(self, task_id: str) -> int:
-        """How many messages are stored."""
-        return int(self._rows("SELECT count(*) FROM messages WHERE task_id = ?", task_id)[0][0])
 
     # ---- opening
 
@@ -205,8 +184,8 @@ class EdgeStore:
 
         note = self._lock.read()
         meta = dict(self._rows("SELECT key, value FROM meta"))
-        self._digest = self._sum()
-        if meta and meta.get("digest") != str(self._digest):
+        self._sum = self._sum_of_rows()
+        if meta and meta.get("digest") != self._digest:
             raise StoreUnusable(f"the store {self.path} is damaged (a row is not as it was written): {_START_AFRESH}")
         self._saves = int(meta.get("saves", "0"))
         self.incarnation = meta.get("incarnation", "")
@@ -217,7 +196,7 @@ class EdgeStore:
             with self._transaction(durable=True):
                 execute("DELETE FROM snapshots")
                 execute("DELETE FROM messages")
-                self._digest = self._sum()
+                self._sum = self._sum_of_rows()
                 self._put_meta(incarnation=self.incarnation, file=identity)
         else:
             execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out now
@@ -234,12 +213,13 @@ class EdgeStore:
             execute(statement)
         execute("COMMIT")
 
-    def _sum(self) -> Digest:
-        """Over all that is there."""
-        rows: list[tuple[str, Row]] = []
-        for table in SCHEMA:
-            rows += [(table, row) for row in self._rows(f"SELECT * FROM {table}")]
-        return Digest((table, row) for table, row in rows if (table, row[0]) != ("meta", "digest"))
+    def _sum_of_rows(self) -> int:
+        rows = [(table, row) for table in SCHEMA for row in self._rows(f"SELECT * FROM {table}")]
+        return sum(_row_digest(table, row) for table, row in rows if (table, row[0]) != ("meta", "digest"))
+
+    @property
+    def _digest(self) -> str:
+        return f"{self._sum % 2**64:016x}"
 
     def _tables(self) -> dict[str, str]:
         return dict(self._connection.execute("SELECT name, sql FROM sqlite_master"))
@@ -258,17 +238,20 @@ class EdgeStore:
     def _transaction(self, *, durable: bool) -> Iterator[None]:
         """All that is executed within is stored, or nothing; `durable` waits for the disk."""
         execute = self._connection.execute
-        saves = self._saves + durable
+        saves, sum_before = self._saves + durable, self._sum
         try:
             execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             execute("BEGIN IMMEDIATE")
             yield
             if durable:
                 self._put_meta(saves=str(saves))
-            execute("INSERT OR REPLACE INTO meta VALUES ('digest', ?)", (str(self._digest),))
+            execute("INSERT OR REPLACE INTO meta VALUES ('digest', ?)", (self._digest,))
             execute("COMMIT")
         except BaseException as error:
-            self._roll_back()
+            self._sum = sum_before
+            with contextlib.suppress(sqlite3.DatabaseError):  # the error that led here is the one to tell
+                if self._connection.in_transaction:  # some failures have ended it already
+                    self._connection.execute("ROLLBACK")
             if _is_failure(error):
                 raise self._failed("written", error) from error
             raise
@@ -276,33 +259,23 @@ class EdgeStore:
             self._saves = saves
             self._write_note()
 
-    def _roll_back(self) -> None:
-        with contextlib.suppress(sqlite3.DatabaseError, StoreFailed):  # the error that led here is the one to tell
-            if self._connection.in_transaction:  # some failures have ended it already
-                self._connection.execute("ROLLBACK")
-            self._digest = self._sum()
+    def _put(self, table: str, key_column: str, key: str, value: str) -> None:
+        """Insert a row, in place of the one with the same key."""
+        self._delete(table, key_column, key)
+        self._insert(table, (key, value))
 
-    def _put_message(self, task_id: str, sequence: int, payload: bytes) -> None:
-        added = self._connection.execute(
-            "INSERT INTO messages VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (task_id, sequence, payload)
-        ).rowcount
-        if added:
-            self._digest.add("messages", (task_id, sequence, payload))
-            return
-        stored = self.messages(task_id, sequence - 1)[0][1]
-        if stored != payload:
-            raise MessageConflict(
-                f"message {sequence} of task {task_id!r} is stored as {stored.hex()}, got {payload.hex()}: "
-                "a message is never changed; restore the player from the snapshot before it goes on"
-            )
+    def _insert(self, table: str, row: tuple[Any, ...]) -> None:
+        self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        self._sum += _row_digest(table, row)
 
-    def _put(self, table: str, key: str, value: str) -> None:
-        self._digest.put(table, (key, value))
-        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, value))
+    def _delete(self, table: str, key_column: str, key: str) -> None:
+        for row in self._rows(f"SELECT * FROM {table} WHERE {key_column} = ?", key):
+            self._sum -= _row_digest(table, row)
+        self._connection.execute(f"DELETE FROM {table} WHERE {key_column} = ?", (key,))
 
     def _put_meta(self, **values: str) -> None:
         for key, value in values.items():
-            self._put("meta", key, value)
+            self._put("meta", "key", key, value)
 
     def _write_note(self) -> None:
         """After the commit, so that a store in order is never behind its note; the note may be behind."""
@@ -325,12 +298,12 @@ class _Note(NamedTuple):
 class _Lock:
     """A file beside the store that one process can hold, and the note in it. It is never removed."""
 
-    def __init__(self, path: Path, store: Path) -> None:
+    def __init__(self, store: Path) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(f"{store}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StoreUnusable(
-                f"no store can be opened in the folder {path.parent}: {error.strerror}; "
+                f"no store can be opened in the folder {store.parent}: {error.strerror}; "
                 "make that folder, let the edge write to it, or choose another"
             ) from error
         try:
@@ -361,6 +334,13 @@ class _Lock:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _row_digest(table: str, row: tuple[Any, ...]) -> int:
+    """A row's part of the sum over all rows. SQLite notices when its pages do not fit together, but not when a number
+    in a row has changed. It is a guard against bad disks, not against people: who can write the file can write the sum.
+    """
+    return int.from_bytes(hashlib.blake2b(repr((table, row)).encode(), digest_size=8).digest(), "big")
 
 
 def _check_header(path: Path) -> None:

@@ -63,7 +63,7 @@ class Follower:
     """One reader of the log."""
 
     def __init__(
-        self, stream: JetStreamContext, name: str, read: Read, *, doubt: Callable[[], Awaitable[None]] | None = None
+        self, stream: JetStreamContext, name: str, read: Read, *, doubt: Callable[[], Awaitable[None]]
     ) -> None:
         """`doubt` is called when the engine does not answer: is the connection alive?"""
         self.read = 0
@@ -92,9 +92,8 @@ class Follower:
         """Whether all was read that is known to be there, and nothing stands in the way of more."""
         return self.read >= self.end and not self._again.is_set()
 
-    async def start(self, start: int = 1) -> None:
-        """Read from a sequence on, in the background; if the engine does not answer now, once it does."""
-        self.read = start - 1
+    async def start(self) -> None:
+        """Read from the beginning, in the background; if the engine does not answer now, once it does."""
         self._again.set()
         with suppress(TimeoutError, NatsError, OSError):
             await self._begin()
@@ -212,6 +211,5 @@ class Follower:
                 self.stores = True
             except (TimeoutError, NatsError, OSError):  # not connected now: there will be a reconnection
                 self.stores = False
-                if self._doubt is not None:
-                    await self._doubt()
+                await self._doubt()
                 await asyncio.sleep(_PAUSE)

@@ -6,8 +6,7 @@ No clock, no disk. What comes from a server or from a disk is checked here befor
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -15,19 +14,14 @@ from outvote.core import protocols
 from outvote.core.errors import MalformedMessage, MalformedSnapshot
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
-from outvote.network.records import Coder, DownSubject, parse
+from outvote.network.records import TOKEN, Coder
 
 if TYPE_CHECKING:
     import random
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
-
-
-class Counts(Protocol):
-    """What every player of the registry counts besides."""
-
-    late_rewards: int
-    dropped_rewards: int
+TaskId = Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN}\Z")]
+Hex = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z")]
 
 
 class HostedTask:
@@ -59,10 +53,8 @@ class HostedTask:
         self.windows: list[tuple[float, int]] = []
         """When which ticket's reward window passes."""
         self.dirty = False
-
-    @property
-    def counts(self) -> Counts:
-        return cast("Counts", self.player)
+        self.texts: list[bytes] = []
+        """What the API answers to a decision, by arm, but for the ticket: made once."""
 
     @property
     def waiting(self) -> int:
@@ -76,18 +68,13 @@ class HostedTask:
         self.highest = max(self.highest, *sequences, -1)
 
     @property
-    def served_when_stopped(self) -> int:
-        """The winner, the declared fallback, or the first arm that remains."""
+    def served(self) -> int:
+        """What a stopped or killed task serves: the declared fallback, or else the first arm that remains. A stopped
+        task that has a winner serves it."""
         fallback = self.task.fallback
-        if fallback is None or len(self.announced) == 1:
+        if fallback is None or (self.stopped and len(self.announced) == 1):
             return self.announced[0]
         return self.task.arms.index(fallback)
-
-    @property
-    def served_when_killed(self) -> int:
-        """The declared fallback, whoever has won; without one, the first arm that remains."""
-        fallback = self.task.fallback
-        return self.announced[0] if fallback is None else self.task.arms.index(fallback)
 
     def switch(self, killed: bool, switches: int) -> bool:
         """The kill switch was used, so often in all; returns whether that changes something. What is older does not."""
@@ -108,8 +95,8 @@ class HostedTask:
 # ---- what a server tells of a task
 
 
-class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a server says of one task when it is asked what was missed."""
+class TaskUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a server says of one task."""
 
     stopped: bool
     highest: Annotated[int, msgspec.Meta(ge=-1, le=10**16)]
@@ -117,43 +104,29 @@ class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     killed: bool = False
     switches: Number = 0
     record: dict[str, Any] | None = None
-    eliminations: tuple[str, ...] = ()
-
-    @property
-    def payloads(self) -> list[bytes]:
-        return [bytes.fromhex(each) for each in self.eliminations]
+    eliminations: tuple[Hex, ...] = ()
 
 
-def read_told(task_id: str, known: object) -> Told:
-    """What is told of a task, if it can be."""
-    parse(str(DownSubject(task_id, "task")))  # an id that no subject can hold is none
+class CatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server's answer to an edge that asks what it has missed; `Fold.catch_up` makes it."""
+
+    tasks: dict[TaskId, TaskUpdate]
+    deleted: list[TaskId]
+    others: list[TaskId] = []
+    """Tasks that are not for this edge."""
+    more: bool = False
+    """There is more to say: ask again."""
+    read: Number = 0
+    """How far the server has read the log."""
+    ask_again: float = 0.0
+    """Seconds after which to ask again."""
+
+
+def parse_catch_up(answer: object) -> CatchUp:
     try:
-        told = msgspec.convert(known, Told)
-        _ = told.payloads
-    except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise MalformedMessage(f"what is told of task {task_id!r} is not understood: {error}") from None
-    return told
-
-
-def read_others(answer: Mapping[str, Any]) -> list[str]:
-    """The tasks that are not for this edge, as a server names them."""
-    others = answer.get("others", [])
-    if not isinstance(others, list) or not all(isinstance(each, str) for each in others):
-        raise MalformedMessage(f"the tasks of others must be a list of ids, got {str(others)[:80]!r}")
-    for task_id in others:
-        parse(str(DownSubject(task_id, "task")))
-    return others
-
-
-def names_others(record: bytes, edge: str) -> bool:
-    """Whether a task's record names its players, and not this edge: then the rest of it need not be understood."""
-    if b'"player_names": []' in record:  # as most are
-        return False
-    try:
-        names = json.loads(record).get("player_names")
-    except (ValueError, AttributeError, RecursionError):
-        return False
-    return isinstance(names, list) and bool(names) and edge not in names
+        return msgspec.convert(answer, CatchUp)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise MalformedMessage(f"a server's answer is not understood: {error}") from None
 
 
 # ---- what a store keeps of a task

@@ -55,7 +55,6 @@ class _Version(msgspec.Struct):
 class EdgeKit:
     """What one site needs."""
 
-    folder: Path
     name: str
     nats: tuple[str, ...]
     creds: Path
@@ -68,7 +67,6 @@ class EdgeKit:
 class ServerKit:
     """What a synchronization server needs."""
 
-    folder: Path
     nats: tuple[str, ...]
     creds: Path
     ca: Path
@@ -81,7 +79,6 @@ class ServerKit:
 class EngineKit:
     """What an engine needs to know the fleet: no key that could sign anybody in."""
 
-    folder: Path
     ca: Path
     certificate: Certificate
     operator: str
@@ -94,7 +91,6 @@ class EngineKit:
 class OperatorKit:
     """What a person or a program needs to talk to a server."""
 
-    folder: Path
     server: str
     ca: Path
     token: Path
@@ -109,12 +105,9 @@ class Accounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_edge_kit(folder: Path) -> EdgeKit:
     told = _read(folder, "edge")
-    if not told.nats:
-        raise _broken(folder, "names no engine")
     https = folder / "https.pem"
     tokens = folder / "tokens.json"
     return EdgeKit(
-        folder,
         check_name("an edge's name", told.edge),
         tuple(told.nats),
         _secret(folder / "edge.creds"),
@@ -126,11 +119,8 @@ def read_edge_kit(folder: Path) -> EdgeKit:
 
 def read_server_kit(folder: Path) -> ServerKit:
     told = _read(folder, "server")
-    if not told.nats:
-        raise _broken(folder, "names no engine")
     engine = folder / "engine"
     return ServerKit(
-        folder,
         tuple(told.nats),
         _secret(folder / "server.creds"),
         _file(folder / "ca.pem"),
@@ -146,7 +136,6 @@ def read_engine_kit(folder: Path) -> EngineKit:
     except msgspec.MsgspecError as error:
         raise _broken(folder, f"accounts.json: {error}") from None
     return EngineKit(
-        folder,
         _file(folder / "ca.pem"),
         Certificate(_file(folder / "engine.pem"), _secret(folder / "engine.key")),
         _file(folder / "operator.jwt").read_text(encoding="ascii").strip(),
@@ -157,9 +146,7 @@ def read_engine_kit(folder: Path) -> EngineKit:
 
 def read_operator_kit(folder: Path) -> OperatorKit:
     told = _read(folder, "operator")
-    if not told.server:
-        raise _broken(folder, "names no server")
-    return OperatorKit(folder, told.server, _file(folder / "ca.pem"), _secret(folder / "token"))
+    return OperatorKit(told.server, _file(folder / "ca.pem"), _secret(folder / "token"))
 
 
 def _read(folder: Path, kind: str) -> KitFile:
@@ -181,7 +168,9 @@ def _read(folder: Path, kind: str) -> KitFile:
     except msgspec.MsgspecError as error:
         raise _broken(folder, f"kit.json: {error}") from None
     if told.kit != kind:
-        raise InvalidTask(f"{str(folder)!r} is the kit of an {told.kit}, needed is that of an {kind}")
+        raise InvalidTask(f"{str(folder)!r} is a kit for the {told.kit}, a kit for the {kind} is required")
+    if not (told.server if kind == "operator" else told.nats):
+        raise _broken(folder, "names no server" if kind == "operator" else "names no engine")
     return told
 
 

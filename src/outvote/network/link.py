@@ -11,7 +11,6 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final
 
 from nats.aio.msg import Msg
@@ -87,9 +86,7 @@ class Link:
     async def __aenter__(self) -> Link:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
@@ -126,16 +123,13 @@ class Link:
             try:
                 there = await self._find_stream(wanted)
                 break
-            except APIError as error:  # a cluster without a leader, or with a node away; or another server was first
-                if error.err_code == _NO_CLUSTER:
+            except (TimeoutError, NatsError) as error:  # a cluster without a leader; or another server was first
+                if isinstance(error, APIError) and error.err_code == _NO_CLUSTER:
                     wanted = stream_config(1)
                 elif asyncio.get_running_loop().time() > until:
                     raise LinkError(
-                        f"the stream {STREAM} cannot be created: {error.description}; do all nodes of the engine run?"
+                        f"the stream {STREAM} cannot be created: {error}; is JetStream enabled, and do all nodes run?"
                     ) from None
-            except (TimeoutError, NatsError) as error:
-                if asyncio.get_running_loop().time() > until:
-                    raise LinkError(f"JetStream does not answer: {error}; is it enabled?") from None
             await asyncio.sleep(0.1)
         found = there.config
         replicas = found.num_replicas or 1
@@ -179,14 +173,11 @@ class Link:
             return None
         return message.data or b""
 
-    async def last_sequence(self) -> int:
-        return (await self._stream.stream_info(STREAM)).state.last_seq
-
     async def log_end(self) -> int:
         """How far the log reaches. Tries until the engine has answered."""
         while True:
             try:
-                return await self.last_sequence()
+                return (await self._stream.stream_info(STREAM)).state.last_seq
             except (TimeoutError, NatsError):  # not connected now, or a cluster without a leader
                 await self._client.check()
             await asyncio.sleep(0.1)

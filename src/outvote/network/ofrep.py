@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from outvote.network.edge import Edge
 from outvote.network.edge_bodies import JSON, Answer, answer, encode
 from outvote.network.hosted import HostedTask
+from outvote.network.problems import CONTENT_TYPE, Problem
 
 FLAGS: Final = "/ofrep/v1/evaluate/flags"
 BOOLEANS: Final = {"true": True, "false": False}
@@ -88,7 +89,7 @@ class Ofrep:
         if task is None:
             there = sorted(self._tasks) or "none"
             return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {there}", key)
-        arm, ticket = self._edge.decide_in(task)
+        arm, ticket = self._edge.decide(task)
         return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
 
     def _all(self, known: str) -> Answer:
@@ -108,10 +109,8 @@ class Ofrep:
         return found
 
     def _assigned(self, task: HostedTask, kept: int | None) -> int:
-        if task.stopped:
-            return task.served_when_stopped
-        if task.killed:
-            return task.served_when_killed
+        if task.stopped or task.killed:
+            return task.served
         remaining = task.player.remaining
         return kept if kept is not None and kept in remaining else self._rng.choice(remaining)
 
@@ -119,6 +118,13 @@ class Ofrep:
 def failed(status: int, code: ErrorCode, details: str, key: str | UnsetType = UNSET) -> Answer:
     """A refusal as the protocol has it."""
     return answer(status, JSON, encode(EvaluationFailed(code, details, key)))
+
+
+def refused(path: str, problem: Problem) -> Answer:
+    """A refusal of the edge's API: a problem, or under `/ofrep/` as the protocol has it."""
+    if path.startswith("/ofrep/"):
+        return failed(problem.status, "GENERAL", problem.detail)
+    return answer(problem.status, (b"content-type", CONTENT_TYPE), encode(problem))
 
 
 def _fault(body: bytes, key: str | None) -> Answer | None:

@@ -82,11 +82,6 @@ def named(kind: str) -> tuple[str, str]:
     return f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize()
 
 
-def is_foreseen(error: Exception) -> bool:
-    """Whether the requester erred, in a way that has an entry in the table."""
-    return isinstance(error, tuple(kind for kind, _, _ in _TABLE))
-
-
 def problem_of(error: Exception) -> Problem:
     """What to answer. An error without an entry is a 500, and says nothing of what happened inside."""
     for kind, status, name in _TABLE:

@@ -26,10 +26,14 @@ from outvote.core.errors import InvalidTask, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import NAME, Task
 
-_TOKEN = r"[A-Za-z0-9_-]{1,80}"
+TOKEN = r"[A-Za-z0-9_-]{1,80}"
 """What a name or an id can be: anything else could be a wildcard to the engine."""
-_UP = re.compile(rf"outvote\.up\.({_TOKEN})\.({_TOKEN})\.({_TOKEN})\.(0|[1-9][0-9]{{0,15}})")
-_ANY = re.compile(rf"{_TOKEN}(\.{_TOKEN}){{3,4}}")
+_NUMBER = "0|[1-9][0-9]{0,15}"
+"""Without leading zeros, so that nothing has two subjects."""
+_UP = re.compile(rf"outvote\.up\.({TOKEN})\.({TOKEN})\.({TOKEN})\.({_NUMBER})")
+_DOWN = re.compile(
+    rf"outvote\.(?:down|live)\.({TOKEN})\.(?:(task|stop|delete)|(elim|expect|kill|discount)\.({_NUMBER}))"
+)
 
 UP, DOWN, LIVE, SYNC = "outvote.up", "outvote.down", "outvote.live", "outvote.sync"
 
@@ -62,19 +66,9 @@ def parse(subject: str) -> UpSubject | DownSubject:
     """The inverse of both, for the log (`outvote.down.…`) and for live subscriptions (`outvote.live.…`)."""
     if (up := _UP.fullmatch(subject)) is not None:  # by far the most
         return UpSubject(up[1], up[2], up[3], int(up[4]))
-    match subject.split(".") if _ANY.fullmatch(subject) else ():
-        case ["outvote", "down" | "live", task_id, "task" | "stop" | "delete" as kind]:
-            return DownSubject(task_id, kind)
-        case [
-            "outvote", "down" | "live", task_id, "elim" | "expect" | "kill" | "discount" as kind, number
-        ] if _is_number(number):  # fmt: skip
-            return DownSubject(task_id, kind, int(number))
+    if (down := _DOWN.fullmatch(subject)) is not None:
+        return DownSubject(down[1], down[2] or down[3], int(down[4]) if down[4] else None)
     raise MalformedMessage(f"no subject of this network: {subject[:200]!r}")
-
-
-def _is_number(text: str) -> bool:
-    """As it is written here: without leading zeros, so that nothing has two subjects."""
-    return text.isascii() and text.isdigit() and len(text) <= 16 and text == str(int(text))
 
 
 def check_name(what: str, name: object) -> str:

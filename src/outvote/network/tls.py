@@ -27,11 +27,9 @@ def server_context(certificate: Certificate) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     context.set_alpn_protocols(PROTOCOLS)
+    check_private(certificate.key)
     try:
-        check_private(certificate.key)
         context.load_cert_chain(certificate.chain, certificate.key, password=_no_password)
-    except InvalidTask:
-        raise
     except (OSError, ValueError) as error:  # SSLError is one
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InvalidTask(

@@ -12,7 +12,7 @@ import logging
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -20,7 +20,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask
-from outvote.files import write_private
 from outvote.network.logs import event
 from outvote.network.records import check_name
 from outvote.network.watched_files import WatchedFiles
@@ -84,11 +83,6 @@ def read_tokens(path: Path) -> list[Token]:
         raise InvalidTask(f"{str(path)!r} is no file of tokens: {error}; `outvote fleet token` writes them") from None
 
 
-def write_tokens(path: Path, tokens: Iterable[Token]) -> None:
-    """All at once or not at all; for its owner only, though it holds no secret."""
-    write_private(path, tokens_file(tokens))
-
-
 def tokens_file(tokens: Iterable[Token]) -> bytes:
     """What `read_tokens` reads."""
     return msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n"
@@ -109,11 +103,9 @@ def check_private(path: Path) -> None:
 
 def read_secret(path: Path) -> str:
     """A token from a file of its own, which only its owner can read."""
+    check_private(path)
     try:
-        check_private(path)
         secret = path.read_text(encoding="ascii").strip()
-    except InvalidTask:
-        raise
     except (OSError, ValueError) as error:
         raise InvalidTask(f"no token can be read from {str(path)!r}: {error}") from None
     if not secret or not secret.isprintable() or " " in secret:
@@ -157,12 +149,9 @@ class TokenBook:
             event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
 
     def _load(self) -> None:
-        self._good = _verdicts(read_tokens(self._path))
-
-
-def _verdicts(tokens: Iterable[Token]) -> Sequence[tuple[str, Verdict]]:
-    """By the hash of each: what is said of it until it expires, made once and not at each request."""
-    return [(token.sha256, Verdict(token.role, token.name, expires=token.expires)) for token in tokens]
+        """What is said of each token until it expires is made here, and not at each request."""
+        tokens = read_tokens(self._path)
+        self._good = [(each.sha256, Verdict(each.role, each.name, expires=each.expires)) for each in tokens]
 
 
 def bearer(header: bytes | None) -> bytes | None:

@@ -96,7 +96,7 @@ class People:
         ticket = found["ticket"] if "ticket" in found else found["metadata"]["ticket"]
         reward = int(self._rng.random() < self._setting.means[arm])
         began = time.monotonic()
-        body = {"arm": arm, "ticket": ticket, "reward": reward}
+        body = {"arm": self._setting.task.arms[arm], "ticket": ticket, "reward": reward}
         status, _ = await self._send(browser, f"/v1/tasks/{TASK}/reward", user, body)
         if status == 204:
             event = Event(arm, int(ticket), reward, decided, (began, time.monotonic()))
@@ -105,12 +105,12 @@ class People:
     async def _err(self, name: str, browser: Browser) -> None:
         """Requests that are refused: what they hold must not be logged either."""
         user, mark = self._rng.choice(self._people[name]), self._mark
-        kind = self._rng.randrange(5)
-        path, body = f"/v1/tasks/{TASK}/reward", {"arm": 0, "reward": 1, "user": mark("field")}
+        kind, arm = self._rng.randrange(5), self._setting.task.arms[0]
+        path, body = f"/v1/tasks/{TASK}/reward", {"arm": arm, "reward": 1, "user": mark("field")}
         if kind == 1:
             body = {"arm": mark("arm"), "reward": 1, "ticket": "0"}
         elif kind == 2:
-            body = {"arm": 0, "reward": 1, "ticket": mark("ticket")}
+            body = {"arm": arm, "reward": 1, "ticket": mark("ticket")}
         elif kind == 3:
             path = f"/v1/tasks/{mark('task')}/decide"
         elif kind == 4:
