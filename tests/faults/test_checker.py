@@ -21,8 +21,7 @@ from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.network import admin_views
-from outvote.network.fold import Discount, FoldedTask
-from outvote.network.history import DatedFold
+from outvote.network.fold import Discount, Fold, FoldedTask
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 
 TASK = Task(name="shop", arms=["red", "green", "blue"], players=["e1", "e2"], epsilon=0, delta=0.1, protocol="tally")
@@ -69,10 +68,10 @@ def honest(events: int = 10**6) -> Evidence:
 
 def seen(log: list[Record]) -> dict[str, Any]:
     """As a server that has read this log tells it."""
-    folded = DatedFold()
+    folded = Fold()
     for number, subject, payload in log:
         folded.apply(subject, payload, number)
-    told = admin_views.description(folded.tasks[T], folded.histories[T])
+    told = admin_views.description(folded.tasks[T])
     return dict(msgspec.json.decode(msgspec.json.encode(told)))
 
 

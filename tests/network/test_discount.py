@@ -28,8 +28,7 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.dashboard import words
 from outvote.network.edge import Edge
-from outvote.network.fold import MOST_LIVES, Discount, FoldedTask
-from outvote.network.history import DatedFold
+from outvote.network.fold import MOST_LIVES, Discount, Fold, FoldedTask
 from outvote.network.journal import Journal
 from outvote.network.kept import Kept, KeptMessage
 from outvote.network.logs import in_words
@@ -48,7 +47,7 @@ class Told:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.fold = DatedFold()
+        self.fold = Fold()
         self.records: list[tuple[str, bytes]] = []
         self.counts: list[tuple[str, str, UpMessage] | Elimination] = []
         """What a server must know: messages that were not discounted, and eliminations, in order."""
@@ -89,7 +88,7 @@ class Told:
     def discount(self, edge: str) -> None:
         if self.found.running:
             self.counts = [each for each in self.counts if isinstance(each, Elimination) or each[0] != edge]
-        self._store(DownSubject("shop-1", "discount", self.found.discounts), discount_record(edge))
+        self._store(DownSubject("shop-1", "discount", self.found.next_number["discount"]), discount_record(edge))
 
     def stop(self) -> None:
         self._store(DownSubject("shop-1", "stop"), b"{}")
@@ -112,7 +111,7 @@ class Told:
 
     def check(self) -> None:
         """The folded state is that of a server that was told only what counts; and so it is when read later."""
-        expected, late = self.fresh(), DatedFold()
+        expected, late = self.fresh(), Fold()
         for number, (subject, payload) in enumerate(self.records, 1):
             late.apply(subject, payload, number, float(number))
         for fold in (self.fold, late):
@@ -129,7 +128,7 @@ class Told:
             assert bool(list(fold.proposals())) == proposed
             assert fold.unknown == 0
         assert self.fold.edges == late.edges
-        assert self.fold.histories == late.histories
+        assert self.found.history == late.tasks["shop-1"].history
         assert self.found.ledger.total_bits == late.tasks["shop-1"].ledger.total_bits
         assert self.found.refused == late.tasks["shop-1"].refused
         ups = [parse(subject) for subject, _ in self.records if ".up." in subject]
@@ -336,7 +335,7 @@ def test_what_is_no_discount_changes_nothing_but_takes_its_number(payload: bytes
     before = told.found.server.snapshot()
     told.fold.apply("outvote.down.shop-1.discount.0", payload, 3)
     assert (told.found.server.snapshot(), told.found.discounted, told.fold.unknown) == (before, [], 1)
-    assert told.found.discounts == 1
+    assert told.found.next_number["discount"] == 1
     host(edge, hosted_task())
     edge._hear("outvote.live.shop-1.discount.0", payload)
     assert not edge.missed.is_set(), "it is not for edges"

@@ -9,7 +9,7 @@ from typing import Final
 
 from outvote.dashboard.words import STATES
 from outvote.network.admin_fleet import EdgeList, FleetEdge, edge_list
-from outvote.network.operated import OperatedServer
+from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState
 
 TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive")
@@ -54,7 +54,7 @@ def _runs(edges: Sequence[FleetEdge]) -> list[Run]:
     return runs
 
 
-def fleet(server: OperatedServer, asked: Mapping[str, str]) -> FleetPage:
+def fleet(server: SyncServer, asked: Mapping[str, str]) -> FleetPage:
     listed = edge_list(server)
     query, state = asked.get("q", "").strip(), asked.get("state", "")
     wanted = [

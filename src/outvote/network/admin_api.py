@@ -25,25 +25,19 @@ from outvote.network.admin_http import Handler, InPieces, Pages, answer, handler
 from outvote.network.admin_openapi import openapi
 from outvote.network.admin_request import Refused, read_expectation, read_task
 from outvote.network.admin_views import (
-    Created,
     Discounted,
     Health,
-    Stopped,
-    Switched,
     TaskDescription,
     TaskList,
     UnreadableTask,
     description,
-    status,
     summary,
 )
-from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
 from outvote.network.http_watch import Traffic, Watch
-from outvote.network.operated import OperatedServer
 from outvote.network.records import check_name
 from outvote.network.refusals import Refusals
-from outvote.network.server import NameTaken
+from outvote.network.server import NameTaken, SyncServer
 from outvote.network.tokens import TokenBook
 
 PATIENCE = 10.0
@@ -61,7 +55,7 @@ class Admin:
 
     def __init__(
         self,
-        server: OperatedServer,
+        server: SyncServer,
         *,
         tokens: TokenBook | None = None,
     ) -> None:
@@ -99,29 +93,29 @@ class Admin:
     async def create(self, request: Request) -> Response:
         """The Content-Type is not looked at: what is no JSON is found out anyway."""
         task = read_task(await read_body(request))
-        task_id = await self.create_task(task)
-        return answer(Created(task_id, task.name), status=201, headers={"Location": f"/v1/tasks/{task_id}"})
+        created = await self.create_task(task)
+        return answer(summary(created), status=201, headers={"Location": f"/v1/tasks/{created.task_id}"})
 
     async def stop(self, request: Request) -> Response:
         found = self.find(request)
-        await self.stop_task(found)
-        return answer(Stopped(found.task_id, found.task.name, status(found)))
+        await self.stored(self.server.stop_task(found.task_id))
+        return answer(summary(found))
 
     async def switch(self, killed: bool, request: Request) -> Response:
         found = self.find(request)
-        await self.switch_task(found, killed=killed)
-        return answer(Switched(found.task_id, found.task.name, killed))
+        await self.stored(self.server.switch(found.task_id, killed=killed))
+        return answer(summary(found))
 
     async def delete(self, request: Request) -> Response:
         asked: str = request.path_params["task"]
         task_id = asked if asked in self.server.fold.unreadable else self.find(request).task_id
-        await self._stored(self.server.delete_task(task_id))
+        await self.stored(self.server.delete_task(task_id))
         return Response(status_code=204)
 
     async def expect(self, request: Request) -> Response:
         found = self.find(request)
         expectation = read_expectation(await read_body(request))
-        await self.expect_of(found, expectation)
+        await self.stored(self.server.expect(found.task_id, expectation))
         return answer(expectation)
 
     async def discount(self, request: Request) -> Response:
@@ -130,31 +124,18 @@ class Admin:
             edge = check_name("an edge's name", request.path_params["edge"])
         except InvalidTask as error:
             raise Refused(422, "invalid-edge", str(error)) from None
-        tasks = tuple(await self._stored(self.server.discount(edge)))
+        tasks = tuple(await self.stored(self.server.discount(edge)))
         if edge not in self.server.edge_names():  # asked afterwards: a server that lagged behind has caught up now
             raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
         return answer(Discounted(edge, tasks))
 
-    async def create_task(self, task: Task) -> str:
-        """Its id, once it is in the log."""
+    async def create_task(self, task: Task) -> FoldedTask:
+        """The new task, once it is in the log."""
         async with self._creating:
             try:
-                self.server.check_free(task)
-                return str(await self._stored(self.server.create(task)))
+                return self.server.fold.tasks[await self.stored(self.server.create(task))]
             except NameTaken as error:
                 raise Refused(409, "name-taken", str(error)) from None
-
-    async def stop_task(self, found: FoldedTask) -> None:
-        await self._stored(self.server.stop_task(found.task_id))
-
-    async def switch_task(self, found: FoldedTask, *, killed: bool) -> None:
-        await self._stored(self.server.switch(found.task_id, killed=killed))
-
-    async def delete_task(self, found: FoldedTask) -> None:
-        await self._stored(self.server.delete_task(found.task_id))
-
-    async def expect_of(self, found: FoldedTask, expectation: Expectation) -> None:
-        await self._stored(self.server.expect(found.task_id, expectation))
 
     # ---- what there is
 
@@ -198,17 +179,17 @@ class Admin:
         return Response(_document(), media_type="application/json")
 
     def tasks(self) -> TaskList:
-        dated = self.server.dated
+        fold = self.server.fold
         return TaskList(
-            tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()),
-            tuple(UnreadableTask(task_id, why) for task_id, why in dated.unreadable.items()),
+            tuple(summary(found) for found in fold.tasks.values()),
+            tuple(UnreadableTask(task_id, why) for task_id, why in fold.unreadable.items()),
         )
 
     def describe_task(self, found: FoldedTask) -> TaskDescription:
         """Intervals take a while: they are computed again only when something has changed."""
         known = self._described.get(found.task_id)
         if known is None or known[0] != found.touched:
-            known = found.touched, description(found, self.server.dated.histories[found.task_id])
+            known = found.touched, description(found)
             self._described[found.task_id] = known
             for gone in [each for each in self._described if each not in self.server.fold.tasks]:
                 del self._described[gone]
@@ -228,7 +209,7 @@ class Admin:
             raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {there or 'none'}")
         return named
 
-    async def _stored(self, change: Awaitable[Any]) -> Any:
+    async def stored(self, change: Awaitable[Any]) -> Any:
         """A change, once it was read back from the log."""
         try:
             return await asyncio.wait_for(change, PATIENCE)
@@ -245,7 +226,7 @@ class Admin:
 
 
 def make_app(
-    server: OperatedServer,
+    server: SyncServer,
     *,
     pages: Callable[[Admin], Pages] | None = None,
     tokens: TokenBook | None = None,

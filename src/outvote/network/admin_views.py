@@ -17,36 +17,12 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
-from outvote.network.history import Moment, TaskHistory
 from outvote.network.records import DownSubject
 
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
 
 
 # ---- what is answered
-
-
-class Created(msgspec.Struct, frozen=True):
-    """A new task."""
-
-    id: str
-    name: str
-
-
-class Stopped(msgspec.Struct, frozen=True):
-    """A task that was stopped."""
-
-    id: str
-    name: str
-    status: Status
-
-
-class Switched(msgspec.Struct, frozen=True):
-    """A task whose kill switch was used."""
-
-    id: str
-    name: str
-    killed: bool
 
 
 class Discounted(msgspec.Struct, frozen=True):
@@ -77,7 +53,7 @@ class Bits(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(msgspec.Struct, frozen=True):
-    """A task in a list. `created` is in seconds since 1970, `refused` counts records of edges that are no message of
+    """A task in short. `created` is in seconds since 1970, `refused` counts records of edges that are no message of
     the task."""
 
     id: str
@@ -150,23 +126,15 @@ class LiftView(msgspec.Struct, frozen=True):
     relative_interval: tuple[float, float | None]
 
 
-class IncarnationView(msgspec.Struct, frozen=True):
-    """One life of an edge's store, and the highest number of its messages in the log."""
-
-    incarnation: str
-    last_sequence: int
-
-
 class EdgeView(msgspec.Struct, frozen=True):
-    """What the log holds of one edge. `incarnations` are in the order in which they first appeared; `incarnation` and
-    `last_sequence` are those of the newest. `several_lives`: there is more than one. The store was lost, copied or set
-    back, or two processes use one name."""
+    """What the log holds of one edge. `incarnation` is the newest life of its store, and `last_sequence` the highest
+    number of its messages. `several_lives`: there were others. The store was lost, copied or set back, or two processes
+    use one name."""
 
     edge: str
     incarnation: str
     last_sequence: int
     several_lives: bool
-    incarnations: tuple[IncarnationView, ...]
 
 
 class DiscountView(msgspec.Struct, frozen=True):
@@ -224,14 +192,14 @@ def status(found: FoldedTask) -> Status:
     return "held" if isinstance(server, TallyServer) and server.held else "running"
 
 
-def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
-    """A task in a list."""
+def summary(found: FoldedTask) -> TaskSummary:
+    """A task in short."""
     task, ledger, winner = found.task, found.ledger, found.winner
     return TaskSummary(
         id=found.task_id,
         name=task.name,
         protocol=task.protocol,
-        created=history.created,
+        created=found.history.created,
         status=status(found),
         winner=None if winner is None else task.arms[winner],
         remaining=tuple(task.arms[arm] for arm in found.announced),
@@ -253,15 +221,15 @@ def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
     )
 
 
-def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
+def description(found: FoldedTask) -> TaskDescription:
     """All about one task."""
-    short = summary(found, history)
+    short, history = summary(found), found.history
     leader = _leader(found)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
         stopped_at=history.stopped,
         expectation=found.expectation,
-        arms=_arms(found, history.eliminations),
+        arms=_arms(found),
         leader=None if leader is None else found.task.arms[leader],
         disagreement=found.server.disagreement if isinstance(found.server, TallyServer) else None,
         lifts=() if leader is None else _lifts(found, leader),
@@ -275,7 +243,7 @@ def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
     )
 
 
-def _arms(found: FoldedTask, moments: list[Moment]) -> tuple[ArmView, ...]:
+def _arms(found: FoldedTask) -> tuple[ArmView, ...]:
     task, server = found.task, found.server
     numbers = {arm: number for number, each in enumerate(found.eliminations) for arm in each.arms}
     tally = server if isinstance(server, TallyServer) else None
@@ -285,7 +253,7 @@ def _arms(found: FoldedTask, moments: list[Moment]) -> tuple[ArmView, ...]:
             arm=name,
             index=index,
             state="eliminated" if index in numbers else "remaining",
-            eliminated=None if index not in numbers else _elimination(found, numbers[index], moments),
+            eliminated=None if index not in numbers else _elimination(found, numbers[index]),
             trials=UNSET if tally is None else tally.trials(index),
             successes=UNSET if tally is None else tally.successes(index),
             mean=UNSET if tally is None else tally.mean(index),
@@ -319,19 +287,16 @@ def _lifts(found: FoldedTask, leader: int) -> tuple[LiftView, ...]:
     return tuple(told)
 
 
-def _elimination(found: FoldedTask, number: int, moments: list[Moment]) -> EliminationView:
+def _elimination(found: FoldedTask, number: int) -> EliminationView:
     subject = str(DownSubject(found.task_id, "elim", number))
-    return EliminationView(number, subject, *moments[number])
+    return EliminationView(number, subject, *found.history.eliminations[number])
 
 
 def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:
-    lives: dict[str, list[IncarnationView]] = {}
+    newest: dict[str, EdgeView] = {}
     for (edge, incarnation), last in found.highest.items():
-        lives.setdefault(edge, []).append(IncarnationView(incarnation, last))
-    return tuple(
-        EdgeView(edge, each[-1].incarnation, each[-1].last_sequence, len(each) > 1, tuple(each))
-        for edge, each in sorted(lives.items())
-    )
+        newest[edge] = EdgeView(edge, incarnation, last, several_lives=edge in newest)
+    return tuple(newest[edge] for edge in sorted(newest))
 
 
 # ---- bits

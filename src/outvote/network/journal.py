@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from outvote.core.tally_server import TallyServer
 from outvote.network.fold import Fold, FoldedTask
-from outvote.network.history import DatedFold
 from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.records import DOWN, UpSubject, parse
@@ -47,7 +46,7 @@ class Journal:
         """Edges that are in the log, or were heard of."""
         self._silent: set[str] = set()
 
-    def begin(self, fold: DatedFold) -> None:
+    def begin(self, fold: Fold) -> None:
         """All that was in the log has been read: from now on, things happen."""
         self._begun = True
         self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}

@@ -20,8 +20,8 @@ from outvote.network.admin_views import status
 from outvote.network.fold import FoldedTask
 from outvote.network.http_watch import Traffic
 from outvote.network.metrics_page import Labels, counter, gauge, new_registry, one
-from outvote.network.operated import OperatedServer
 from outvote.network.refusals import Refusals
+from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -47,7 +47,7 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
 class ServerCollector(Collector):
     """What the log says, how far it was read, and who is alive."""
 
-    def __init__(self, server: OperatedServer) -> None:
+    def __init__(self, server: SyncServer) -> None:
         self._server = server
 
     def collect(self) -> Iterable[Metric]:
@@ -80,7 +80,7 @@ class ServerCollector(Collector):
         counts = server.edge_counts()
         states = [({"state": state}, float(counts[state])) for state in get_args(EdgeState)]
         yield gauge("outvote_edges", "Edges, by whether they give signs of life.", *states)
-        several = sum(len(edge.incarnations) > 1 for edge in server.dated.edges.values())
+        several = sum(len(edge.incarnations) > 1 for edge in server.fold.edges.values())
         yield gauge("outvote_edges_with_several_lives", "Edges with several incarnations in the log.", one(several))
         yield gauge(
             "outvote_edge_last_sign_timestamp_seconds",
@@ -90,7 +90,6 @@ class ServerCollector(Collector):
 
     def _tasks(self) -> Iterable[Metric]:
         tasks = [(_labels(found), found) for found in self._server.fold.tasks.values()]
-        histories = self._server.dated.histories
         for name, says, value in GAUGES:
             yield gauge(name, says, *((labels, float(value(found))) for labels, found in tasks))
         yield gauge(
@@ -101,9 +100,9 @@ class ServerCollector(Collector):
         yield gauge(
             "outvote_task_created_timestamp_seconds",
             "When the task was created.",
-            *((labels, histories[found.task_id].created) for labels, found in tasks),
+            *((labels, found.history.created) for labels, found in tasks),
         )
-        last = [(labels, histories[found.task_id].last_message) for labels, found in tasks]
+        last = [(labels, found.history.last_message) for labels, found in tasks]
         yield gauge(
             "outvote_task_last_message_timestamp_seconds",
             "When the log last got a message of the task.",
@@ -218,7 +217,7 @@ def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
     return found
 
 
-def registry_of(server: OperatedServer) -> CollectorRegistry:
+def registry_of(server: SyncServer) -> CollectorRegistry:
     return new_registry(ServerCollector(server))
 
 
