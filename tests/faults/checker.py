@@ -218,7 +218,7 @@ def _said_by_server(view: View) -> dict[str, Any]:
         "the eliminations": sorted(
             {(arm["eliminated"]["number"], arm["arm"]) for arm in view["arms"] if arm["eliminated"]}
         ),
-        "the lives": {(each["edge"], life["incarnation"]) for each in view["edges"] for life in each["incarnations"]},
+        "the lives": {(each["edge"], life) for each in view["edges"] for life in each["incarnations"]},
     }
 
 

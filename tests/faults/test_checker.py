@@ -323,8 +323,9 @@ def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypa
     counting = {T: {**well.servers["s2"][T], "arms": open_task.servers["s2"][T]["arms"]}}
     assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}
 
-    def lie(self: FoldedTask, edge: str) -> None:
+    def lie(self: FoldedTask, edge: str) -> Discount:
         self.discounted.append(Discount(edge, self.messages_of(edge)))
+        return self.discounted[-1]
 
     monkeypatch.setattr(FoldedTask, "discount", lie)  # all servers agree with the fold: none takes anything out
     found = judge(discounted(open_task))

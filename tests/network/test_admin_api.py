@@ -168,7 +168,7 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
             assert found["edge_count"] == 3
             assert found["edges"][0] == {
                 "edge": "ams",
-                "incarnation": "life",
+                "incarnations": ["life"],
                 "last_sequence": 0,
                 "several_lives": False,
             }
@@ -185,8 +185,8 @@ def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
     ):
         fold.apply(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record)
     ams, fra = description(fold.tasks["votes-1"]).edges
-    assert (ams.edge, ams.several_lives, ams.incarnation, ams.last_sequence) == ("ams", True, "bb", 0)
-    assert (fra.edge, fra.several_lives, fra.incarnation, fra.last_sequence) == ("fra", False, "a", 0)
+    assert (ams.edge, ams.several_lives, ams.incarnations, ams.last_sequence) == ("ams", True, ("zz", "bb"), 0)
+    assert (fra.edge, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
 
 
 def test_a_task_is_read_as_json_whatever_its_content_type_says(engine: Engine) -> None:

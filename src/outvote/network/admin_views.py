@@ -127,12 +127,12 @@ class LiftView(msgspec.Struct, frozen=True):
 
 
 class EdgeView(msgspec.Struct, frozen=True):
-    """What the log holds of one edge. `incarnation` is the newest life of its store, and `last_sequence` the highest
-    number of its messages. `several_lives`: there were others. The store was lost, copied or set back, or two processes
-    use one name."""
+    """What the log holds of one edge. `incarnations` are the lives of its store, the newest last, and `last_sequence` is
+    the highest number of that one's messages. `several_lives`: there is more than one. The store was lost, copied or
+    set back, or two processes use one name."""
 
     edge: str
-    incarnation: str
+    incarnations: tuple[str, ...]
     last_sequence: int
     several_lives: bool
 
@@ -295,7 +295,8 @@ def _elimination(found: FoldedTask, number: int) -> EliminationView:
 def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:
     newest: dict[str, EdgeView] = {}
     for (edge, incarnation), last in found.highest.items():
-        newest[edge] = EdgeView(edge, incarnation, last, several_lives=edge in newest)
+        before = newest[edge].incarnations if edge in newest else ()
+        newest[edge] = EdgeView(edge, (*before, incarnation), last, several_lives=edge in newest)
     return tuple(newest[edge] for edge in sorted(newest))
 
 
