@@ -53,18 +53,13 @@ def _document() -> bytes:
 class Admin:
     """What operators can do."""
 
-    def __init__(
-        self,
-        server: SyncServer,
-        *,
-        tokens: TokenBook | None = None,
-    ) -> None:
+    def __init__(self, server: SyncServer, *, tokens: TokenBook | None = None) -> None:
         self.server = server
         self.tokens = tokens
         self.refusals = Refusals()
         self.traffic = Traffic()
-        self.registry = server_metrics.registry_of(server)
-        self.registry.register(server_metrics.DoorCollector(self.refusals, self.traffic))
+        collector = server_metrics.ServerCollector(server, self.refusals, self.traffic)
+        self.registry = metrics_page.new_registry(collector)
         self._creating = asyncio.Lock()
         """One creation at a time: each looks at the names that are taken."""
         self._described: dict[str, tuple[int, TaskDescription]] = {}
@@ -257,7 +252,7 @@ def make_app(
     )
     app.add_middleware(
         server_metrics.CountRequests,
-        requests=server_metrics.Requests(admin.registry),
+        registry=admin.registry,
         routes=server_metrics.patterns(app.routes),
     )
     app.add_middleware(InPieces)

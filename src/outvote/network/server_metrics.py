@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from outvote.network.admin_views import status
 from outvote.network.fold import FoldedTask
 from outvote.network.http_watch import Traffic
-from outvote.network.metrics_page import Labels, counter, gauge, new_registry, one
+from outvote.network.metrics_page import Labels, counter, gauge, one
 from outvote.network.refusals import Refusals
 from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState
@@ -45,15 +45,18 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
 
 
 class ServerCollector(Collector):
-    """What the log says, how far it was read, and who is alive."""
+    """What the log says, how far it was read, who is alive, who was turned away and who never finished."""
 
-    def __init__(self, server: SyncServer) -> None:
+    def __init__(self, server: SyncServer, refusals: Refusals, traffic: Traffic) -> None:
         self._server = server
+        self._refusals = refusals
+        self._traffic = traffic
 
     def collect(self) -> Iterable[Metric]:
         yield from self._engine_and_log()
         yield from self._fleet()
         yield from self._tasks()
+        yield from self._doors()
 
     def _engine_and_log(self) -> Iterable[Metric]:
         server = self._server
@@ -129,15 +132,7 @@ class ServerCollector(Collector):
             *((labels, found.refused) for labels, found in tasks),
         )
 
-
-class DoorCollector(Collector):
-    """Who was turned away, and who never finished."""
-
-    def __init__(self, refusals: Refusals, traffic: Traffic) -> None:
-        self._refusals = refusals
-        self._traffic = traffic
-
-    def collect(self) -> Iterable[Metric]:
+    def _doors(self) -> Iterable[Metric]:
         yield counter(
             "outvote_http_refused_total",
             "Requests turned away at the door, by reason.",
@@ -155,10 +150,15 @@ class DoorCollector(Collector):
         )
 
 
-class Requests:
-    """Counts what is answered, and how long it took until an answer began: /v1/events goes on for ever."""
+class CountRequests:
+    """Middleware that counts answers, and how long it took until each began: /v1/events goes on for ever.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    `routes` gives the pattern of an endpoint.
+    """
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, routes: Mapping[Any, str]) -> None:
+        self._app = app
+        self._routes = routes
         self._total = Counter(
             "outvote_http_requests_total",
             "Requests that were answered.",
@@ -173,26 +173,14 @@ class Requests:
             registry=registry,
         )
 
-    def note(self, route: str, method: str, answered: int, seconds: float) -> None:
-        method = method if method in METHODS else OTHER
-        self._total.labels(route, method, str(answered)).inc()
-        self._seconds.labels(route, method).observe(seconds)
-
-
-class CountRequests:
-    """The middleware that does so; `routes` gives the pattern of an endpoint."""
-
-    def __init__(self, app: ASGIApp, requests: Requests, routes: Mapping[Any, str]) -> None:
-        self._app = app
-        self._requests = requests
-        self._routes = routes
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
 
         def note(answered: int) -> None:
             route = self._routes.get(scope.get("endpoint"), OTHER)
-            self._requests.note(route, scope["method"], answered, time.perf_counter() - began)
+            method = scope["method"] if scope["method"] in METHODS else OTHER
+            self._total.labels(route, method, str(answered)).inc()
+            self._seconds.labels(route, method).observe(time.perf_counter() - began)
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -215,10 +203,6 @@ def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
         elif isinstance(each, Mount):
             found[each.app] = f"{each.path}/…"
     return found
-
-
-def registry_of(server: SyncServer) -> CollectorRegistry:
-    return new_registry(ServerCollector(server))
 
 
 def _labels(found: FoldedTask) -> Labels:
