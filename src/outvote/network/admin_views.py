@@ -17,7 +17,6 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
-from outvote.network.records import DownSubject
 
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
 
@@ -89,11 +88,10 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class EliminationView(msgspec.Struct, frozen=True):
-    """When an arm went out: the number of the elimination, its subject and place in the log, how many messages of the
-    task were there before it, and when it was stored, in seconds since 1970."""
+    """When an arm went out: the number of the elimination, its place in the log, how many messages of the task were
+    there before it, and when it was stored, in seconds since 1970."""
 
     number: int
-    subject: str
     record: int
     after_messages: int
     at: float
@@ -127,9 +125,9 @@ class LiftView(msgspec.Struct, frozen=True):
 
 
 class EdgeView(msgspec.Struct, frozen=True):
-    """What the log holds of one edge. `incarnations` are the lives of its store, the newest last, and `last_sequence` is
-    the highest number of that one's messages. `several_lives`: there is more than one. The store was lost, copied or
-    set back, or two processes use one name."""
+    """What the log holds of one edge. `incarnations` are the lives of its store, the newest last; `last_sequence` is
+    the highest number of the newest one's messages. `several_lives`: there is more than one. The store was lost, copied
+    or set back, or two processes use one name."""
 
     edge: str
     incarnations: tuple[str, ...]
@@ -245,15 +243,19 @@ def description(found: FoldedTask) -> TaskDescription:
 
 def _arms(found: FoldedTask) -> tuple[ArmView, ...]:
     task, server = found.task, found.server
-    numbers = {arm: number for number, each in enumerate(found.eliminations) for arm in each.arms}
+    eliminated = {
+        arm: EliminationView(number, *moment)
+        for number, (elimination, moment) in enumerate(zip(found.eliminations, found.history.eliminations, strict=True))
+        for arm in elimination.arms
+    }
     tally = server if isinstance(server, TallyServer) else None
     votes = server if isinstance(server, VoteServer) else None
     return tuple(
         ArmView(
             arm=name,
             index=index,
-            state="eliminated" if index in numbers else "remaining",
-            eliminated=None if index not in numbers else _elimination(found, numbers[index]),
+            state="eliminated" if index in eliminated else "remaining",
+            eliminated=eliminated.get(index),
             trials=UNSET if tally is None else tally.trials(index),
             successes=UNSET if tally is None else tally.successes(index),
             mean=UNSET if tally is None else tally.mean(index),
@@ -285,11 +287,6 @@ def _lifts(found: FoldedTask, leader: int) -> tuple[LiftView, ...]:
                 LiftView(name, lift.difference, lift.difference_interval, lift.relative, lift.relative_interval)
             )
     return tuple(told)
-
-
-def _elimination(found: FoldedTask, number: int) -> EliminationView:
-    subject = str(DownSubject(found.task_id, "elim", number))
-    return EliminationView(number, subject, *found.history.eliminations[number])
 
 
 def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:
