@@ -110,7 +110,7 @@ class Engine:
         self.store = self.folder / "store"
         self.host = host
         self.kit = kit
-        self._port = _checked_port(port)
+        self._port = port
         self._binary: Binary | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0  # where the log of this process begins
@@ -302,12 +302,6 @@ def _hold(folder: Path) -> int:
         os.close(held)
         raise
     return held
-
-
-def _checked_port(port: object) -> int:
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise EngineError(f"port must be a whole number from 1 to 65535, or 0 for a free one; got {port!r}")
-    return port
 
 
 def _address(host: str, port: int) -> str:
