@@ -60,8 +60,6 @@ class Admin:
         self.traffic = Traffic()
         collector = server_metrics.ServerCollector(server, self.refusals, self.traffic)
         self.registry = metrics_page.new_registry(collector)
-        self._creating = asyncio.Lock()
-        """One creation at a time: each looks at the names that are taken."""
         self._described: dict[str, tuple[int, TaskDescription]] = {}
         """By the id of a task: the last record of it that was read, and what was said then."""
 
@@ -126,11 +124,7 @@ class Admin:
 
     async def create_task(self, task: Task) -> FoldedTask:
         """The new task, once it is in the log."""
-        async with self._creating:
-            try:
-                return self.server.fold.tasks[await self.stored(self.server.create(task))]
-            except NameTaken as error:
-                raise Refused(409, "name-taken", str(error)) from None
+        return self.server.fold.tasks[await self.stored(self.server.create(task))]
 
     # ---- what there is
 
@@ -214,8 +208,8 @@ class Admin:
                 "engine-unreachable",
                 f"not confirmed within {PATIENCE:g} s: it may be stored or not. Look at the tasks before you try again",
             ) from None
-        except NameTaken:
-            raise
+        except NameTaken as error:
+            raise Refused(409, "name-taken", str(error)) from None
         except InvalidTask as error:  # somebody else was faster
             raise Refused(409, "tasks-changed", str(error)) from None
 
