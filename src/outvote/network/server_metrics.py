@@ -32,7 +32,7 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 BITS: Final = 8
 """In a byte, which is the unit by the conventions of Prometheus: a payload of three bits is .375 bytes."""
-GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
+GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float | None]], ...]] = (
     ("outvote_task_arms", "Arms of the task.", lambda found: len(found.task.arms)),
     ("outvote_task_arms_remaining", "Arms that remain.", lambda found: len(found.announced)),
     ("outvote_task_running", "Whether it runs.", lambda found: status(found) in ("running", "held")),
@@ -40,8 +40,19 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
     ("outvote_task_winner_found", "Whether one arm remains.", lambda found: found.winner is not None),
     ("outvote_task_edges", "Edges that have sent something.", lambda found: len({edge for edge, _ in found.highest})),
     ("outvote_task_incarnations", "Lives of those edges' stores.", lambda found: len(found.highest)),
+    (
+        "outvote_task_bound_bytes",
+        "Bound on a task's payload; tasks of Tally have none.",
+        lambda found: None if found.ledger.bound is None else found.ledger.bound / BITS,
+    ),
+    ("outvote_task_created_timestamp_seconds", "When the task was created.", lambda found: found.history.created),
+    (
+        "outvote_task_last_message_timestamp_seconds",
+        "When the log last got a message of the task.",
+        lambda found: found.history.last_message,
+    ),
 )
-"""One figure for each task."""
+"""One figure for each task; None is left out."""
 
 
 class ServerCollector(Collector):
@@ -94,38 +105,18 @@ class ServerCollector(Collector):
     def _tasks(self) -> Iterable[Metric]:
         tasks = [(_labels(found), found) for found in self._server.fold.tasks.values()]
         for name, says, value in GAUGES:
-            yield gauge(name, says, *((labels, float(value(found))) for labels, found in tasks))
-        yield gauge(
-            "outvote_task_bound_bytes",
-            "Bound on a task's payload; tasks of Tally have none.",
-            *((labels, found.ledger.bound / BITS) for labels, found in tasks if found.ledger.bound is not None),
-        )
-        yield gauge(
-            "outvote_task_created_timestamp_seconds",
-            "When the task was created.",
-            *((labels, found.history.created) for labels, found in tasks),
-        )
-        last = [(labels, found.history.last_message) for labels, found in tasks]
-        yield gauge(
-            "outvote_task_last_message_timestamp_seconds",
-            "When the log last got a message of the task.",
-            *((labels, at) for labels, at in last if at is not None),
-        )
-        for name, says, unit, directions in (
-            (
-                "outvote_task_messages_total",
-                "Messages; one downward for each player.",
-                1,
-                ("up_messages", "down_messages"),
-            ),
-            ("outvote_task_payload_bytes_total", "Payload of messages.", BITS, ("up_bits", "down_bits")),
+            values = [(labels, value(found)) for labels, found in tasks]
+            yield gauge(name, says, *((labels, float(figure)) for labels, figure in values if figure is not None))
+        for name, says, kind, unit in (
+            ("outvote_task_messages_total", "Messages; one downward for each player.", "messages", 1),
+            ("outvote_task_payload_bytes_total", "Payload of messages.", "bits", BITS),
         ):
-            values = [
-                ({**labels, "direction": each.partition("_")[0]}, getattr(found.ledger, each) / unit)
+            counts = [
+                ({**labels, "direction": direction}, getattr(found.ledger, f"{direction}_{kind}") / unit)
                 for labels, found in tasks
-                for each in directions
+                for direction in ("up", "down")
             ]
-            yield counter(name, says, *values)
+            yield counter(name, says, *counts)
         yield counter(
             "outvote_task_refused_total",
             "Records of edges that are no message of the task.",
