@@ -21,7 +21,8 @@ from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.network import admin_views
-from outvote.network.fold import Discount, Fold, FoldedTask
+from outvote.network.fold import Fold, FoldedTask
+from outvote.network.history import Discount
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 
 TASK = Task(name="shop", arms=["red", "green", "blue"], players=["e1", "e2"], epsilon=0, delta=0.1, protocol="tally")
@@ -323,8 +324,8 @@ def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypa
     counting = {T: {**well.servers["s2"][T], "arms": open_task.servers["s2"][T]["arms"]}}
     assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}
 
-    def lie(self: FoldedTask, edge: str) -> Discount:
-        self.discounted.append(Discount(edge, self.messages_of(edge)))
+    def lie(self: FoldedTask, edge: str, record: int, stored: float) -> Discount:
+        self.discounted.append(Discount(edge, self.messages_of(edge), record, stored))
         return self.discounted[-1]
 
     monkeypatch.setattr(FoldedTask, "discount", lie)  # all servers agree with the fold: none takes anything out

@@ -17,6 +17,7 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
+from outvote.network.history import Discount
 
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
 
@@ -135,16 +136,6 @@ class EdgeView(msgspec.Struct, frozen=True):
     several_lives: bool
 
 
-class DiscountView(msgspec.Struct, frozen=True):
-    """An edge was discounted: so many messages of it, all that were in the log before this record and still counted,
-    count no more. `at` is when the record was stored, in seconds since 1970."""
-
-    edge: str
-    messages: int
-    record: int
-    at: float
-
-
 class TaskDescription(TaskSummary, frozen=True):
     """All about one task; `task` is its record, from which it can be created again. `stopped_at` is when it was
     stopped, `expectation` what operators said last that they expect of it. Of Tally, `leader` is the arm with the
@@ -160,7 +151,7 @@ class TaskDescription(TaskSummary, frozen=True):
     lifts: tuple[LiftView, ...]
     votes_needed: tuple[float, ...]
     edges: tuple[EdgeView, ...]
-    discounted: tuple[DiscountView, ...]
+    discounted: tuple[Discount, ...]
     task: Task
 
 
@@ -221,11 +212,11 @@ def summary(found: FoldedTask) -> TaskSummary:
 
 def description(found: FoldedTask) -> TaskDescription:
     """All about one task."""
-    short, history = summary(found), found.history
+    short = summary(found)
     leader = _leader(found)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        stopped_at=history.stopped,
+        stopped_at=found.history.stopped,
         expectation=found.expectation,
         arms=_arms(found),
         leader=None if leader is None else found.task.arms[leader],
@@ -233,10 +224,7 @@ def description(found: FoldedTask) -> TaskDescription:
         lifts=() if leader is None else _lifts(found, leader),
         votes_needed=tuple(active / 2 for active in found.task.instances),
         edges=_edges(found),
-        discounted=tuple(
-            DiscountView(each.edge, each.messages, moment.record, moment.at)
-            for each, moment in zip(found.discounted, history.discounts, strict=True)
-        ),
+        discounted=tuple(found.discounted),
         task=found.task,
     )
 

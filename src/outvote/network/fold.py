@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from outvote.core import protocols
 from outvote.core.codes import packed_bits
@@ -20,7 +20,7 @@ from outvote.core.messages import Elimination, UpMessage
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.network.expectation import Expectation, read_expectation
-from outvote.network.history import EdgeHistory, Moment, TaskHistory
+from outvote.network.history import Discount, EdgeHistory, Moment, TaskHistory
 from outvote.network.kept import Kept
 from outvote.network.records import (
     Coder,
@@ -45,14 +45,6 @@ class Proposal:
 
     subject: str
     payload: bytes
-
-
-class Discount(NamedTuple):
-    """What an edge had sent in a task does not count any more."""
-
-    edge: str
-    messages: int
-    """So many, which were in the log before it and not discounted yet."""
 
 
 class FoldedTask:
@@ -159,7 +151,7 @@ class FoldedTask:
         sent = sum(count for (name, _), count in self.counts.items() if name == edge)
         return sent - sum(each.messages for each in self.discounted if each.edge == edge)
 
-    def discount(self, edge: str) -> Discount | None:
+    def discount(self, edge: str, record: int = 0, stored: float = 0.0) -> Discount | None:
         """What this edge has sent so far counts no more; what was eliminated stays so, and bits that were sent stay.
 
         All else is counted again, in the order of the log, as if the edge had not been there. A vote that was refused
@@ -168,7 +160,7 @@ class FoldedTask:
         """
         if self._kept is None:
             return None
-        discounted = Discount(edge, self.messages_of(edge))
+        discounted = Discount(edge, self.messages_of(edge), record, stored)
         self.discounted.append(discounted)
         self._lives.pop(edge, None)
         events, unanimous = self._reported()
@@ -328,10 +320,9 @@ class Fold:
             edge.incarnations.add(where.incarnation)
 
     def _discount(self, task: FoldedTask, name: str, stored: float) -> None:
-        discounted = task.discount(name)
+        discounted = task.discount(name, self.read, stored)
         if discounted is None:
             return
-        task.history.discounts.append(Moment(self.read, task.ledger.up_messages, stored))
         if name in self.edges:
             self.edges[name].discounted += discounted.messages
         if task.knows_more:

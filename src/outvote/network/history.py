@@ -8,14 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 
 class Moment(NamedTuple):
-    """When an elimination or a discount was stored."""
+    """When an elimination was stored."""
 
     record: int
     """Its place in the log."""
     messages: int
     """How many messages of the task were in the log before it."""
+    at: float
+
+
+class Discount(msgspec.Struct, frozen=True):
+    """An edge was discounted: so many messages of it, all that were in the log before this record and still counted,
+    count no more. `at` is when the record was stored, in seconds since 1970."""
+
+    edge: str
+    messages: int
+    record: int
     at: float
 
 
@@ -27,7 +39,6 @@ class TaskHistory:
     stopped: float | None = None
     last_message: float | None = None
     eliminations: list[Moment] = field(default_factory=list)
-    discounts: list[Moment] = field(default_factory=list)
 
 
 @dataclass(slots=True)

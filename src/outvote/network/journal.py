@@ -92,8 +92,8 @@ class Journal:
         if seen.killed != before.killed:
             switched = (logging.WARNING, "task_killed") if seen.killed else (logging.WARNING, "task_revived")
             event(_log, *switched, **told)
-        for edge, messages in task.discounted[before.discounts :]:
-            event(_log, logging.WARNING, "edge_discounted", **told, edge=edge, messages=messages)
+        for discount in task.discounted[before.discounts :]:
+            event(_log, logging.WARNING, "edge_discounted", **told, edge=discount.edge, messages=discount.messages)
         if seen.refused > before.refused:
             where = parse(subject)
             assert isinstance(where, UpSubject)
