@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.network.history import DatedFold
+from outvote.network.fold import Fold
 from outvote.network.link import Link
 from outvote.network.records import DOWN, LIVE, UP, UpSubject, parse
 
@@ -22,7 +22,7 @@ from outvote.network.records import DOWN, LIVE, UP, UpSubject, parse
 class Log:
     """All records, and what they come to."""
 
-    fold: DatedFold = field(default_factory=DatedFold)
+    fold: Fold = field(default_factory=Fold)
     payloads: dict[str, bytes] = field(default_factory=dict)
     """Of edges, by subject."""
     repeated: int = 0

@@ -11,14 +11,14 @@ from array import array
 from pathlib import Path
 
 from outvote.cli.main import main
-from outvote.network import operated
+from outvote.network import server
 
 
 def noting(path: Path) -> None:
     """From now on a server notes; the file is written when it stops."""
     noted = array("d")
 
-    class NotingServer(operated.OperatedServer):
+    class NotingServer(server.SyncServer):
         """One server process."""
 
         async def _read(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
@@ -30,7 +30,7 @@ def noting(path: Path) -> None:
             await super().stop()
             path.write_bytes(noted.tobytes())
 
-    operated.OperatedServer = NotingServer  # type: ignore[misc]  # the command takes it from there when it starts
+    server.SyncServer = NotingServer  # type: ignore[misc]  # the command takes it from there when it starts
 
 
 def read(path: Path) -> list[tuple[float, float]]:

@@ -18,8 +18,8 @@ from outvote.network.edge import SKIP_ELIMINATIONS
 from outvote.network.engine import Engine
 from outvote.network.fold import FoldedTask
 from outvote.network.link import Link
-from outvote.network.operated import OperatedServer
 from outvote.network.records import DownSubject, UpSubject
+from outvote.network.server import SyncServer
 
 MESSAGES = 2_000
 QUESTIONS = 40
@@ -36,7 +36,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 async def play(url: str, less: int) -> dict[str, Any]:
     server_link = await Link.connect(url, name="server", patience=10)
-    server = OperatedServer(server_link)
+    server = SyncServer(server_link)
     await server.start()
     async with (
         await Link.connect(url, name="edge-123456", patience=10) as edge,
@@ -63,7 +63,7 @@ async def play(url: str, less: int) -> dict[str, Any]:
     return {"message_bytes": up, "news_bytes": down, "hosted": HOSTED, "questions": asked}
 
 
-async def ask(server: OperatedServer, edge: Link, others: int, count: int) -> dict[str, Any]:
+async def ask(server: SyncServer, edge: Link, others: int, count: int) -> dict[str, Any]:
     """An edge that knows all there is asks again, as it does most of the time."""
     tasks = server.fold.tasks
     tasks.clear()

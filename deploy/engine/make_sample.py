@@ -34,7 +34,7 @@ def text(number: int) -> str:
         trust=TRUST,
         cluster=cluster,
     )
-    return engine_conf.readable(
+    return engine_conf.text(
         settings,
         f"A sample: engine {number} of three, as `outvote fleet init` with three --engine configures it.",
         "Words in capitals stand for what is a fleet's own; do not fill them in by hand, let it write its own file. It",

@@ -16,7 +16,7 @@ from network.processes import comes
 from outvote.dashboard.app import Dashboard
 from outvote.network.admin_api import Admin, make_app
 from outvote.network.engine import Engine
-from outvote.network.operated import OperatedServer
+from outvote.network.server import SyncServer
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a'b&amp;c"]
@@ -25,7 +25,7 @@ HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a'b&a
 class Looking:
     """A server that somebody looks at: `client` is a browser that runs no script."""
 
-    def __init__(self, server: OperatedServer, client: httpx.AsyncClient) -> None:
+    def __init__(self, server: SyncServer, client: httpx.AsyncClient) -> None:
         self.server = server
         self.client = client
 

@@ -10,8 +10,7 @@ from outvote.core import protocols
 from outvote.core.task import Task
 from outvote.network.admin_views import TaskDescription, description
 from outvote.network.expectation import Expectation
-from outvote.network.fold import FoldedTask
-from outvote.network.history import DatedFold
+from outvote.network.fold import Fold, FoldedTask
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 
 CREATED = 1_700_000_000.0
@@ -39,7 +38,7 @@ class Story:
     def __init__(self, *, task_id: str = "shop-1", **task: Any) -> None:
         self.task = Task(**{**TALLY, **task})
         self.task_id = task_id
-        self.fold = DatedFold()
+        self.fold = Fold()
         self.now = CREATED - 1
         self.records: list[tuple[str, bytes]] = []
         self._coder = Coder(self.task)
@@ -54,7 +53,7 @@ class Story:
 
     @property
     def shown(self) -> TaskDescription:
-        return description(self.found, self.fold.histories[self.task_id])
+        return description(self.found)
 
     @property
     def messages(self) -> int:
@@ -65,7 +64,7 @@ class Story:
         return self
 
     def expect(self, **what: float) -> Story:
-        self._down("expect", Expectation(**what).record(), self.found.expectations)
+        self._down("expect", Expectation(**what).record(), self.found.next_number["expect"])
         return self
 
     def play(self, means: Means | Mapping[str, Means], until: Callable[[Story], bool], *sites: str) -> Story:

@@ -478,7 +478,7 @@ def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> No
                 ["site-000", "alive"],
             ]
             assert len(page.rows) == fleet_page.PAGE
-            assert page.rows[0][4:] == ["1", "1", str(there.server.dated.edges["ams"].bits)]
+            assert page.rows[0][4:] == ["1", "1", str(there.server.fold.edges["ams"].bits)]
             glance = [each for each in page.all("span") if set(each.text) == {"■"}]
             told = [(each.attributes["class"], each.attributes.get("title"), len(each.text)) for each in glance]
             assert told == [

@@ -218,7 +218,7 @@ def _said_by_server(view: View) -> dict[str, Any]:
         "the eliminations": sorted(
             {(arm["eliminated"]["number"], arm["arm"]) for arm in view["arms"] if arm["eliminated"]}
         ),
-        "the lives": {(each["edge"], life["incarnation"]) for each in view["edges"] for life in each["incarnations"]},
+        "the lives": {(each["edge"], life) for each in view["edges"] for life in each["incarnations"]},
     }
 
 
@@ -237,7 +237,7 @@ def _known(task: FoldedTask) -> dict[str, Any]:
         "the winner": None if task.winner is None else arms[task.winner],
         "stopped": task.stopped,
         "killed": task.killed,
-        "what was discounted": [tuple(each) for each in task.discounted],
+        "what was discounted": [(each.edge, each.messages) for each in task.discounted],
         "the number of messages": task.ledger.up_messages,
         "the number refused": task.refused,
         "what is counted": counted,

@@ -32,8 +32,8 @@ LOADED: Final = (
     "outvote.network.edge",
     "outvote.network.edge_api",
     "outvote.network.edge_store",
-    "outvote.network.operated",
     "outvote.network.own_engine",
+    "outvote.network.server",
 )
 
 

@@ -21,8 +21,8 @@ from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.network import admin_views
-from outvote.network.fold import Discount, FoldedTask
-from outvote.network.history import DatedFold
+from outvote.network.fold import Fold, FoldedTask
+from outvote.network.history import Discount
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 
 TASK = Task(name="shop", arms=["red", "green", "blue"], players=["e1", "e2"], epsilon=0, delta=0.1, protocol="tally")
@@ -69,10 +69,10 @@ def honest(events: int = 10**6) -> Evidence:
 
 def seen(log: list[Record]) -> dict[str, Any]:
     """As a server that has read this log tells it."""
-    folded = DatedFold()
+    folded = Fold()
     for number, subject, payload in log:
         folded.apply(subject, payload, number)
-    told = admin_views.description(folded.tasks[T], folded.histories[T])
+    told = admin_views.description(folded.tasks[T])
     return dict(msgspec.json.decode(msgspec.json.encode(told)))
 
 
@@ -324,8 +324,9 @@ def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypa
     counting = {T: {**well.servers["s2"][T], "arms": open_task.servers["s2"][T]["arms"]}}
     assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}
 
-    def lie(self: FoldedTask, edge: str) -> None:
-        self.discounted.append(Discount(edge, self.messages_of(edge)))
+    def lie(self: FoldedTask, edge: str, record: int, stored: float) -> Discount:
+        self.discounted.append(Discount(edge, self.messages_of(edge), record, stored))
+        return self.discounted[-1]
 
     monkeypatch.setattr(FoldedTask, "discount", lie)  # all servers agree with the fold: none takes anything out
     found = judge(discounted(open_task))

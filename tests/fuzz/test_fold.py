@@ -123,7 +123,6 @@ def test_what_is_no_record_of_ours_changes_nothing(task: Task, data: st.DataObje
 def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) -> None:
     """However odd its figures are: it counts messages, and can be described."""
     from outvote.network.admin_views import description
-    from outvote.network.history import TaskHistory
 
     fold = Fold()
     odd = data.draw(st.sampled_from(["epsilon", "delta", "privacy_budget", "reward_window", "instances", "floor"]))
@@ -138,7 +137,7 @@ def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) 
         message = data.draw(messages(folded.task, edge))
         where = UpSubject(edge, "shop-1", "life", message.sequence)
         fold.apply(str(where), folded.coder.up(message), fold.read + 1)
-    description(folded, TaskHistory(0.0))
+    description(folded)
 
 
 QUESTIONS: Any = st.dictionaries(

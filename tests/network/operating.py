@@ -18,8 +18,8 @@ from outvote.network.engine import Engine
 from outvote.network.http_server import listen, run_app
 from outvote.network.kits import Certificate
 from outvote.network.link import Link
-from outvote.network.operated import OperatedServer
 from outvote.network.records import Coder, UpSubject
+from outvote.network.server import SyncServer
 
 TALLY: dict[str, Any] = {
     "name": "shop",
@@ -36,9 +36,9 @@ VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players
 @asynccontextmanager
 async def operated(
     engine: Engine, *, clock: Callable[[], float] = time.time, **app: Any
-) -> AsyncIterator[tuple[OperatedServer, httpx.AsyncClient]]:
+) -> AsyncIterator[tuple[SyncServer, httpx.AsyncClient]]:
     """A server, and a client of its API, which `make_app` makes with these options."""
-    server = OperatedServer(await Link.connect(engine.url, name="server"), clock=clock)
+    server = SyncServer(await Link.connect(engine.url, name="server"), clock=clock)
     try:
         await server.start()
         transport = httpx.ASGITransport(make_app(server, **app))
@@ -49,9 +49,7 @@ async def operated(
 
 
 @asynccontextmanager
-async def on_a_port(
-    server: OperatedServer, *, certificate: Certificate | None = None, **app: Any
-) -> AsyncIterator[int]:
+async def on_a_port(server: SyncServer, *, certificate: Certificate | None = None, **app: Any) -> AsyncIterator[int]:
     """The same API on a real socket, as `outvote server` offers it."""
     async with served(make_app(server, **app), closing=server.changes.close, certificate=certificate) as port:
         yield port
@@ -70,9 +68,7 @@ async def served(app: Any, **options: Any) -> AsyncIterator[int]:
                 await serving
 
 
-async def vote(
-    server: OperatedServer, task_id: str, edge: str, arm: int, *, life: str = "life", sequence: int = 0
-) -> None:
+async def vote(server: SyncServer, task_id: str, edge: str, arm: int, *, life: str = "life", sequence: int = 0) -> None:
     """A vote of an edge, stored and read."""
     where = UpSubject(edge, task_id, life, sequence)
     await server.link.store(str(where), Coder(Task(**VOTES)).up(Vote(arm)))

@@ -20,7 +20,7 @@ from outvote.core.task import RULES, Task
 from outvote.network import admin_api
 from outvote.network.admin_views import description, most_bits
 from outvote.network.engine import Engine
-from outvote.network.history import DatedFold
+from outvote.network.fold import Fold
 from outvote.network.records import Coder, UpSubject, task_record
 
 VOTES_BOUND = 2 * 3 * 3 * 2  # 2·N·(K−1)·⌈log₂K⌉
@@ -43,7 +43,7 @@ def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> N
             made = await client.post("/v1/tasks", json=TALLY)
             assert made.status_code == 201
             task_id = made.json()["id"]
-            assert made.json() == {"id": task_id, "name": "shop"}
+            assert (made.json()["name"], made.json()["status"]) == ("shop", "running")
             assert made.headers["location"] == f"/v1/tasks/{task_id}"
             assert server.fold.tasks[task_id].task == Task(**TALLY)
             listed = (await client.get("/v1/tasks")).json()
@@ -52,7 +52,7 @@ def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> N
             assert by_name.json() == by_id.json()
             assert by_name.json()["status"] == "running"
             stopped = await client.post("/v1/tasks/shop/stop")
-            assert stopped.json() == {"id": task_id, "name": "shop", "status": "stopped"}
+            assert (stopped.json()["id"], stopped.json()["status"]) == (task_id, "stopped")
             assert (await client.get("/v1/tasks/shop")).json()["status"] == "stopped"
             assert (await client.delete("/v1/tasks/shop")).status_code == 204
             assert refusal(await client.get("/v1/tasks/shop"), 404) == "unknown task: got 'shop', there are none"
@@ -157,7 +157,6 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
             assert (last["state"], last["votes"], found["votes_needed"]) == ("eliminated", [2], [1.5])
             gone = last["eliminated"]
             assert gone["number"] == 0
-            assert gone["subject"] == f"outvote.down.{task_id}.elim.0"
             assert gone["record"] in (4, 5)  # the elimination and the third edge's record are stored at once
             assert gone["after_messages"] == 2
             assert found["arms"][0]["eliminated"] is None
@@ -168,10 +167,9 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
             assert found["edge_count"] == 3
             assert found["edges"][0] == {
                 "edge": "ams",
-                "incarnation": "life",
+                "incarnations": ["life"],
                 "last_sequence": 0,
                 "several_lives": False,
-                "incarnations": [{"incarnation": "life", "last_sequence": 0}],
             }
 
     asyncio.run(run())
@@ -179,16 +177,15 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
 
 def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
     task = Task(**VOTES)
-    fold, coder = DatedFold(), Coder(task)
+    fold, coder = Fold(), Coder(task)
     fold.apply("outvote.down.votes-1.task", task_record(task), 1)
     for record, (edge, life, sequence) in enumerate(
         [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
     ):
         fold.apply(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record)
-    ams, fra = description(fold.tasks["votes-1"], fold.histories["votes-1"]).edges
-    assert (ams.edge, ams.several_lives, ams.incarnation, ams.last_sequence) == ("ams", True, "bb", 0)
-    assert [(each.incarnation, each.last_sequence) for each in ams.incarnations] == [("zz", 1), ("bb", 0)]
-    assert (fra.edge, fra.several_lives, len(fra.incarnations)) == ("fra", False, 1)
+    ams, fra = description(fold.tasks["votes-1"]).edges
+    assert (ams.edge, ams.several_lives, ams.incarnations, ams.last_sequence) == ("ams", True, ("zz", "bb"), 0)
+    assert (fra.edge, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
 
 
 def test_a_task_is_read_as_json_whatever_its_content_type_says(engine: Engine) -> None:
@@ -289,7 +286,7 @@ def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monk
             transport = httpx.ASGITransport(admin_api.make_app(server), raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
                 with monkeypatch.context() as during:
-                    during.setattr(server, "dated", None)
+                    during.setattr(server, "fold", None)
                     assert "NoneType" not in refusal(await client.get("/v1/tasks"), 500)
                 assert (await client.get("/v1/tasks")).status_code == 200
 
@@ -298,14 +295,14 @@ def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monk
 
 def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     task = Task(**{**TALLY, "players": ["ams", "fra"]})
-    fold, coder = DatedFold(), Coder(task)
+    fold, coder = Fold(), Coder(task)
     fold.apply("outvote.down.shop-1.task", task_record(task), 1)
     players = {name: protocols.player(task, name, rng=random.Random(1)) for name in ("ams", "fra")}
     means = {"ams": (0.9, 0.75), "fra": (0.2, 0.05)}
     rng = random.Random(2)
     found = fold.tasks["shop-1"]
     sequence = 1
-    while description(found, fold.histories["shop-1"]).status == "running":
+    while description(found).status == "running":
         for name, player in players.items():
             arm, ticket = player.decide()
             for message in player.reward(arm, float(rng.random() < means[name][arm]), ticket=ticket):
@@ -313,7 +310,7 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
                 where = UpSubject(name, "shop-1", "life", message.sequence)
                 fold.apply(str(where), coder.up(message), sequence)
         assert sequence < 2_000
-    told = description(found, fold.histories["shop-1"])
+    told = description(found)
     assert (told.status, told.held, told.winner) == ("held", True, None)
     assert "the sites' results differ by" in str(told.hold_reason)
     first = msgspec.to_builtins(told.arms[0])

@@ -28,8 +28,7 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.dashboard import words
 from outvote.network.edge import Edge
-from outvote.network.fold import MOST_LIVES, Discount, FoldedTask
-from outvote.network.history import DatedFold
+from outvote.network.fold import MOST_LIVES, Fold, FoldedTask
 from outvote.network.journal import Journal
 from outvote.network.kept import Kept, KeptMessage
 from outvote.network.logs import in_words
@@ -48,7 +47,7 @@ class Told:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.fold = DatedFold()
+        self.fold = Fold()
         self.records: list[tuple[str, bytes]] = []
         self.counts: list[tuple[str, str, UpMessage] | Elimination] = []
         """What a server must know: messages that were not discounted, and eliminations, in order."""
@@ -89,7 +88,7 @@ class Told:
     def discount(self, edge: str) -> None:
         if self.found.running:
             self.counts = [each for each in self.counts if isinstance(each, Elimination) or each[0] != edge]
-        self._store(DownSubject("shop-1", "discount", self.found.discounts), discount_record(edge))
+        self._store(DownSubject("shop-1", "discount", self.found.next_number["discount"]), discount_record(edge))
 
     def stop(self) -> None:
         self._store(DownSubject("shop-1", "stop"), b"{}")
@@ -112,7 +111,7 @@ class Told:
 
     def check(self) -> None:
         """The folded state is that of a server that was told only what counts; and so it is when read later."""
-        expected, late = self.fresh(), DatedFold()
+        expected, late = self.fresh(), Fold()
         for number, (subject, payload) in enumerate(self.records, 1):
             late.apply(subject, payload, number, float(number))
         for fold in (self.fold, late):
@@ -129,7 +128,7 @@ class Told:
             assert bool(list(fold.proposals())) == proposed
             assert fold.unknown == 0
         assert self.fold.edges == late.edges
-        assert self.fold.histories == late.histories
+        assert self.found.history == late.tasks["shop-1"].history
         assert self.found.ledger.total_bits == late.tasks["shop-1"].ledger.total_bits
         assert self.found.refused == late.tasks["shop-1"].refused
         ups = [parse(subject) for subject, _ in self.records if ".up." in subject]
@@ -203,7 +202,7 @@ def test_votes_of_a_discounted_edge_count_no_more_and_nothing_is_proposed_from_t
     assert not told.fold.pending
     assert isinstance(told.found.server, VoteServer)
     assert told.found.server.votes(3) == 1
-    assert told.found.discounted == [Discount("fra", 1)]
+    assert [(each.edge, each.messages) for each in told.found.discounted] == [("fra", 1)]
     assert told.found.ledger.total_bits == bits, "bits that were sent were sent"
     assert told.fold.catch_up("fra", "life", {})["tasks"]["shop-1"]["count"] == 1, "they are still in the log"
     assert told.fold.catch_up("fra", "life", {})["tasks"]["shop-1"]["highest"] == 0
@@ -233,7 +232,7 @@ def test_tallies_after_it_count_at_once_also_of_the_same_life() -> None:
     told.tally("fra", 4, RATES[1])
     assert sum(told.found.server.trials(arm) for arm in range(4)) == told.task.tally_sizes[0]
     told.discount("fra")
-    assert told.found.discounted == [Discount("fra", 4), Discount("fra", 1)]
+    assert [(each.edge, each.messages) for each in told.found.discounted] == [("fra", 4), ("fra", 1)]
     told.check()
 
 
@@ -336,7 +335,7 @@ def test_what_is_no_discount_changes_nothing_but_takes_its_number(payload: bytes
     before = told.found.server.snapshot()
     told.fold.apply("outvote.down.shop-1.discount.0", payload, 3)
     assert (told.found.server.snapshot(), told.found.discounted, told.fold.unknown) == (before, [], 1)
-    assert told.found.discounts == 1
+    assert told.found.next_number["discount"] == 1
     host(edge, hosted_task())
     edge._hear("outvote.live.shop-1.discount.0", payload)
     assert not edge.missed.is_set(), "it is not for edges"

@@ -13,7 +13,6 @@ from dashboard.stories import Story
 from network.operating import VOTES, operated, vote
 from network.processes import comes
 from outvote.network.engine import Engine
-from outvote.network.fold import Discount
 
 
 def test_servers_agree_also_one_that_starts_after_it(engine: Engine) -> None:
@@ -42,10 +41,12 @@ def test_servers_agree_also_one_that_starts_after_it(engine: Engine) -> None:
                 for server in (first, second, third):
                     found = server.fold.tasks[votes]
                     await comes(lambda found=found: set(found.announced) == {0, 1, 2}, "it is eliminated")  # type: ignore[misc]
-                    assert found.discounted == [Discount("fra", 1)]
+                    assert [(each.edge, each.messages) for each in found.discounted] == [("fra", 1)]
                     assert found.server.snapshot() == first.fold.tasks[votes].server.snapshot()
-                    assert server.dated.histories == first.dated.histories
-                    assert server.dated.edges == first.dated.edges
+                    assert {key: task.history for key, task in server.fold.tasks.items()} == {
+                        key: task.history for key, task in first.fold.tasks.items()
+                    }
+                    assert server.fold.edges == first.fold.edges
                 assert (await other_client.get("/v1/tasks/votes")).json()["discounted"] == shown["discounted"]
 
     asyncio.run(run())
@@ -87,7 +88,7 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
 
     async def run() -> None:
         async with operated(engine) as (server, client):
-            look, go_on, looks = server._link.log_end, asyncio.Event(), 0
+            look, go_on, looks = server.link.log_end, asyncio.Event(), 0
 
             async def held() -> int:
                 nonlocal looks
@@ -96,7 +97,7 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
                     await go_on.wait()
                 return await look()
 
-            monkeypatch.setattr(server._link, "log_end", held)
+            monkeypatch.setattr(server.link, "log_end", held)
             votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
             other = (await client.post("/v1/tasks", json={**VOTES, "name": "other"})).json()["id"]
             await vote(server, votes, "fra", 2)
@@ -108,7 +109,8 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
             said = await asking
             assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes", "other"]})
             assert [server.fold.tasks[each].messages_of("fra") for each in (votes, other)] == [0, 0]
-            assert server.fold.tasks[votes].discounted == [Discount("fra", 1), Discount("fra", 1)]
+            discounts = server.fold.tasks[votes].discounted
+            assert [(each.edge, each.messages) for each in discounts] == [("fra", 1), ("fra", 1)]
 
     asyncio.run(run())
 
@@ -123,7 +125,7 @@ def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as
             ids = [(await client.post("/v1/tasks", json={**VOTES, "name": each})).json()["id"] for each in ("a", "b")]
             for task_id in ids:
                 await vote(server, task_id, "fra", 2)
-            store, told, go_on = server._link.store, set[str](), asyncio.Event()
+            store, told, go_on = server.link.store, set[str](), asyncio.Event()
 
             async def held(subject: str, payload: bytes) -> bool:
                 if ".discount." in subject:
@@ -131,7 +133,7 @@ def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as
                     await go_on.wait()
                 return await store(subject, payload)
 
-            monkeypatch.setattr(server._link, "store", held)
+            monkeypatch.setattr(server.link, "store", held)
             asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
             await comes(lambda: len(told) == 2, "both are about to be told")
             assert (await client.post("/v1/tasks/b/stop")).status_code == 200

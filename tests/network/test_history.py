@@ -15,7 +15,8 @@ from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 from outvote.network.admin_views import description
 from outvote.network.engine import Engine
-from outvote.network.history import DatedFold, EdgeHistory, Moment
+from outvote.network.fold import Fold
+from outvote.network.history import EdgeHistory, Moment
 from outvote.network.records import Coder, DownSubject, UpSubject, task_record
 
 TASK = Task(**VOTES)
@@ -27,7 +28,7 @@ class Story:
     """Records one after the other, each stored at a time of its own."""
 
     def __init__(self) -> None:
-        self.fold = DatedFold()
+        self.fold = Fold()
         self._sent: Counter[tuple[str, str, str]] = Counter()
 
     def down(self, kind: str, at: float, payload: bytes = b"{}", number: int | None = None, of: str = "a-1") -> None:
@@ -54,10 +55,10 @@ def test_a_task_has_the_times_of_its_creation_eliminations_and_stop(story: Story
     story.up("lis", 14.0)
     story.down("elim", 15.0, CODER.down(ALL, Elimination((1,))), 1)
     story.down("stop", 16.0)
-    history = story.fold.histories["a-1"]
+    history = story.fold.tasks["a-1"].history
     assert (history.created, history.stopped) == (10.0, 16.0)
     assert history.eliminations == [Moment(record=4, messages=2, at=13.25), Moment(record=6, messages=3, at=15.0)]
-    told = description(story.fold.tasks["a-1"], history)
+    told = description(story.fold.tasks["a-1"])
     assert (told.created, told.stopped_at) == (10.0, 16.0)
     assert [None if arm.eliminated is None else arm.eliminated.at for arm in told.arms] == [None, 15.0, None, 13.25]
 
@@ -69,8 +70,8 @@ def test_what_changes_nothing_leaves_no_time(story: Story) -> None:
     story.down("elim", 14.0, b"", 0)
     story.down("stop", 15.0, of="none")
     story.up("ams", 16.0, of="none")
-    assert list(story.fold.histories) == ["a-1"]
-    history = story.fold.histories["a-1"]
+    assert list(story.fold.tasks) == ["a-1"]
+    history = story.fold.tasks["a-1"].history
     assert (history.created, history.stopped, history.eliminations) == (10.0, None, [])
     assert story.fold.edges == {}
     assert story.fold.unknown == 6
@@ -93,12 +94,12 @@ def test_an_edge_has_the_sums_of_all_that_it_sent(story: Story) -> None:
 def test_a_deleted_task_is_forgotten_and_its_edges_keep_their_sums(story: Story) -> None:
     story.up("ams", 11.0)
     story.down("delete", 12.0)
-    assert story.fold.histories == {}
+    assert story.fold.tasks == {}
     assert story.fold.edges == {"ams": EdgeHistory(11.0, messages=1, bits=2, tasks=set(), incarnations={"life"})}
     story.up("ams", 13.0)  # it was under way
     assert (story.fold.edges["ams"].messages, story.fold.edges["ams"].last_message) == (1, 11.0)
     story.down("task", 14.0, task_record(TASK), of="a-2")
-    assert story.fold.histories["a-2"].created == 14.0
+    assert story.fold.tasks["a-2"].history.created == 14.0
 
 
 # ---- on a real engine
@@ -116,12 +117,13 @@ def test_times_are_those_of_the_engine_and_the_same_after_a_restart(engine: Engi
             await comes(lambda: len(server.fold.tasks[task_id].eliminations) == 1)
             await client.post("/v1/tasks/votes/stop")
             shown.append((await client.get("/v1/tasks/votes")).json())
-            before = server.dated
+            before = server.fold
         await asyncio.to_thread(engine.stop)
         engine.start()
         async with operated(engine) as (server, client):
             shown.append((await client.get("/v1/tasks/votes")).json())
-            assert (server.dated.histories, server.dated.edges) == (before.histories, before.edges)
+            assert server.fold.tasks[task_id].history == before.tasks[task_id].history
+            assert server.fold.edges == before.edges
 
     asyncio.run(run())
     first, second = shown

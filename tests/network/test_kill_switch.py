@@ -65,7 +65,7 @@ def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(s
     made = request(at(server), SHOP)
     knows(False, *edges)
     before = [[decide(edge) for _ in range(3)] for edge in edges]  # a whole tally each
-    assert switch(server, "kill") == {"id": made["id"], "name": "shop", "killed": True}
+    assert switch(server, "kill") == made | {"killed": True}
     knows(True, *edges)
     shown = request(at(server, "/shop"))
     assert (shown["killed"], shown["stopped"], shown["status"]) == (True, False, "running")
@@ -148,7 +148,7 @@ def test_commands_kill_and_revive_and_the_log_of_the_server_tells(
 
     assert told("kill", "shop") == f"killed shop ({made['id']}): sites serve its fallback\n"
     assert told("kill", "shop").startswith("killed shop")  # again
-    assert json.loads(told("revive", made["id"], "--json")) == {"id": made["id"], "name": "shop", "killed": False}
+    assert json.loads(told("revive", made["id"], "--json")) == made | {"killed": False}
     for verb in ("kill", "revive"):
         assert "unknown task" in told(verb, "nobody", code=1)
         with pytest.raises(urllib.error.HTTPError) as refused:

@@ -28,14 +28,15 @@ from outvote import __version__
 from outvote.cli.main import main
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
-from outvote.network import journal, operated
-from outvote.network.history import DatedFold
+from outvote.network import journal
+from outvote.network import server as server_module
+from outvote.network.fold import Fold
 from outvote.network.journal import MOST_NAMES, OTHERS, Journal
 from outvote.network.link import Link
 from outvote.network.logs import event, written
 from outvote.network.once_per_minute import MAX_KINDS, PAUSE
-from outvote.network.operated import OperatedServer
 from outvote.network.records import UpSubject, task_record
+from outvote.network.server import SyncServer
 from outvote.network.signs import SILENT_AFTER
 
 ROOT = Path(__file__).parents[2]
@@ -280,7 +281,7 @@ def told_in(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]
 
 def test_a_task_that_is_held_back_and_released_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    fold, told = DatedFold(), Journal()
+    fold, told = Fold(), Journal()
     record = task_record(Task(**SHOP))
     found = fold.apply("outvote.down.shop-1.task", record, 1, 10.0)
     assert found is not None
@@ -298,13 +299,12 @@ def test_edges_that_come_go_and_come_back_are_told_together(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(operated, "LOOK_EVERY", 0.001)
+    monkeypatch.setattr(server_module, "LOOK_EVERY", 0.001)
     now = 1000.0
 
     async def run() -> None:
         nonlocal now
-        server = OperatedServer(NoLink(), clock=lambda: now)  # type: ignore[arg-type]
-        server.has_caught_up()
+        server = SyncServer(NoLink(), clock=lambda: now)  # type: ignore[arg-type]
         looking = asyncio.create_task(server.look_around())
 
         async def look(count: int) -> None:
@@ -314,17 +314,16 @@ def test_edges_that_come_go_and_come_back_are_told_together(
 
         for number in range(30):
             server.heard(f"edge-{number:02}")
-        await look(2)
+        await look(1)
         now += SILENT_AFTER + 1
         server.heard("edge-00")
-        await look(3)
+        await look(2)
         server.heard("edge-07")
-        await look(4)
+        await look(3)
         looking.cancel()
 
     asyncio.run(run())
-    first, heard, silent, back = told_in(caplog)
-    assert first == ("log_read", {"records": 0, "tasks": 0, "edges": 0})
+    heard, silent, back = told_in(caplog)
     assert heard == ("edges_first_heard", {"count": 30, "edges": [f"edge-{number:02}" for number in range(MOST_NAMES)]})
     assert (silent[0], silent[1]["count"]) == ("edges_silent", 29)
     assert back == ("edges_back", {"count": 1, "edges": ["edge-07"]})

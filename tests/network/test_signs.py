@@ -10,13 +10,13 @@ import pytest
 
 from network.operating import TALLY, VOTES, operated, vote
 from network.processes import Running, Start, an_edge, comes, complaints, request, until
-from outvote.network import operated as operated_module
+from outvote.network import server as server_module
 from outvote.network import signs
 from outvote.network.admin_fleet import EdgeList, FleetEdge, edge_list
 from outvote.network.changes import FLEET
 from outvote.network.edge import CATCH_UP_EVERY, Edge
 from outvote.network.engine import Engine
-from outvote.network.operated import OperatedServer
+from outvote.network.server import SyncServer
 from outvote.network.signs import SILENT_AFTER, Signs
 
 START = 1_000.0
@@ -34,7 +34,7 @@ class Clock:
         return self.now
 
 
-def edge_named(server: OperatedServer, name: str) -> FleetEdge:
+def edge_named(server: SyncServer, name: str) -> FleetEdge:
     return next(each for each in edge_list(server).edges if each.edge == name)
 
 
@@ -131,7 +131,7 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, 
 
 
 def test_who_watches_is_told_that_an_edge_has_fallen_silent(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operated_module, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(server_module, "LOOK_EVERY", 0.01)
     clock = Clock()
 
     async def run() -> None:
@@ -159,7 +159,7 @@ def test_a_server_awaits_edges_from_when_it_can_hear_them(engine: Engine) -> Non
     async def run() -> None:
         async with operated(engine, clock=clock) as (server, client):
             await client.post("/v1/tasks", json=NAMED)
-            again = OperatedServer(server.link, clock=clock)
+            again = SyncServer(server.link, clock=clock)
             clock.now += 10 * SILENT_AFTER
             await again.start()
             assert {each.state for each in edge_list(again).edges} == {"awaited"}

@@ -175,12 +175,12 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
     from outvote.network.http_server import run_app
     from outvote.network.link import Link
     from outvote.network.logs import event
-    from outvote.network.operated import OperatedServer
     from outvote.network.own_engine import while_it_stores
+    from outvote.network.server import SyncServer
     from outvote.network.together import first_of
 
     engine, secured = setup.engine, setup.security
-    server = OperatedServer(await Link.connect(url, name="server", patience=PATIENCE, access=secured.access))
+    server = SyncServer(await Link.connect(url, name="server", patience=PATIENCE, access=secured.access))
     async with contextlib.AsyncExitStack() as at_the_end:
         at_the_end.callback(event, _log, logging.INFO, "stopped")
         at_the_end.push_async_callback(server.stop)

@@ -165,12 +165,12 @@ class Dashboard:
         try:
             task = forms.task_of(form)
             expectation = forms.expectation_of(form)
-            task_id = await self._admin.create_task(task)
+            created = await self._admin.create_task(task)
         except Refused as error:
             return await self._form(request, form, error.problem)
         if any(key in form for key in forms.EXPECTED):
-            await self._admin.expect_of(self._server.fold.tasks[task_id], expectation)
-        return RedirectResponse(f"/tasks/{task_id}", status_code=303)
+            await self._admin.stored(self._server.expect(created.task_id, expectation))
+        return RedirectResponse(f"/tasks/{created.task_id}", status_code=303)
 
     async def plan(self, request: Request) -> Response:
         """The part of the form's page that the planner fills."""
@@ -182,21 +182,22 @@ class Dashboard:
 
     async def stop_task(self, request: Request) -> Response:
         found = self._admin.find(request)
-        await self._admin.stop_task(found)
+        await self._admin.stored(self._server.stop_task(found.task_id))
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
 
     async def switch(self, killed: bool, request: Request) -> Response:
         found = self._admin.find(request)
-        await self._admin.switch_task(found, killed=killed)
+        await self._admin.stored(self._server.switch(found.task_id, killed=killed))
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
 
     async def delete_task(self, request: Request) -> Response:
-        await self._admin.delete_task(self._admin.find(request))
+        await self._admin.stored(self._server.delete_task(self._admin.find(request).task_id))
         return RedirectResponse("/", status_code=303)
 
     async def expect(self, request: Request) -> Response:
         found = self._admin.find(request)
-        await self._admin.expect_of(found, forms.expectation_of(forms.fields(await read_body(request))))
+        expectation = forms.expectation_of(forms.fields(await read_body(request)))
+        await self._admin.stored(self._server.expect(found.task_id, expectation))
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
 
     # ---- files

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from outvote.dashboard.words import STATES
 from outvote.network.admin_fleet import FleetEdge, edge_list
-from outvote.network.operated import OperatedServer
+from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState
 
 TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive")
@@ -39,7 +39,7 @@ def _runs(edges: Sequence[FleetEdge]) -> list[Run]:
     return runs
 
 
-def fleet(server: OperatedServer, asked: Mapping[str, str]) -> dict[str, Any]:
+def fleet(server: SyncServer, asked: Mapping[str, str]) -> dict[str, Any]:
     """`runs` are all edges in the order of their names, those that are alike as one; `rows` are those of this page."""
     listed = edge_list(server)
     query, state = asked.get("q", "").strip(), asked.get("state", "")

@@ -104,7 +104,7 @@ def _nats_conf(draft: Draft, kit: str) -> str:
         trust=trust,
         cluster=cluster,
     )
-    return engine_conf.readable(
+    return engine_conf.text(
         chosen,
         "Written by outvote fleet: changes are lost.",
         "Start it in this folder: nats-server --config nats.conf (2.12.8; not 2.14, 2.15: see docs/security.md).",

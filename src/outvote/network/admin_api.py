@@ -25,25 +25,19 @@ from outvote.network.admin_http import Handler, InPieces, Pages, answer, handler
 from outvote.network.admin_openapi import openapi
 from outvote.network.admin_request import Refused, read_expectation, read_task
 from outvote.network.admin_views import (
-    Created,
     Discounted,
     Health,
-    Stopped,
-    Switched,
     TaskDescription,
     TaskList,
     UnreadableTask,
     description,
-    status,
     summary,
 )
-from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
 from outvote.network.http_watch import Traffic, Watch
-from outvote.network.operated import OperatedServer
 from outvote.network.records import check_name
 from outvote.network.refusals import Refusals
-from outvote.network.server import NameTaken
+from outvote.network.server import NameTaken, SyncServer
 from outvote.network.tokens import TokenBook
 
 PATIENCE = 10.0
@@ -59,20 +53,13 @@ def _document() -> bytes:
 class Admin:
     """What operators can do."""
 
-    def __init__(
-        self,
-        server: OperatedServer,
-        *,
-        tokens: TokenBook | None = None,
-    ) -> None:
+    def __init__(self, server: SyncServer, *, tokens: TokenBook | None = None) -> None:
         self.server = server
         self.tokens = tokens
         self.refusals = Refusals()
         self.traffic = Traffic()
-        self.registry = server_metrics.registry_of(server)
-        self.registry.register(server_metrics.DoorCollector(self.refusals, self.traffic))
-        self._creating = asyncio.Lock()
-        """One creation at a time: each looks at the names that are taken."""
+        collector = server_metrics.ServerCollector(server, self.refusals, self.traffic)
+        self.registry = metrics_page.new_registry(collector)
         self._described: dict[str, tuple[int, TaskDescription]] = {}
         """By the id of a task: the last record of it that was read, and what was said then."""
 
@@ -99,29 +86,29 @@ class Admin:
     async def create(self, request: Request) -> Response:
         """The Content-Type is not looked at: what is no JSON is found out anyway."""
         task = read_task(await read_body(request))
-        task_id = await self.create_task(task)
-        return answer(Created(task_id, task.name), status=201, headers={"Location": f"/v1/tasks/{task_id}"})
+        created = await self.create_task(task)
+        return answer(summary(created), status=201, headers={"Location": f"/v1/tasks/{created.task_id}"})
 
     async def stop(self, request: Request) -> Response:
         found = self.find(request)
-        await self.stop_task(found)
-        return answer(Stopped(found.task_id, found.task.name, status(found)))
+        await self.stored(self.server.stop_task(found.task_id))
+        return answer(summary(found))
 
     async def switch(self, killed: bool, request: Request) -> Response:
         found = self.find(request)
-        await self.switch_task(found, killed=killed)
-        return answer(Switched(found.task_id, found.task.name, killed))
+        await self.stored(self.server.switch(found.task_id, killed=killed))
+        return answer(summary(found))
 
     async def delete(self, request: Request) -> Response:
         asked: str = request.path_params["task"]
         task_id = asked if asked in self.server.fold.unreadable else self.find(request).task_id
-        await self._stored(self.server.delete_task(task_id))
+        await self.stored(self.server.delete_task(task_id))
         return Response(status_code=204)
 
     async def expect(self, request: Request) -> Response:
         found = self.find(request)
         expectation = read_expectation(await read_body(request))
-        await self.expect_of(found, expectation)
+        await self.stored(self.server.expect(found.task_id, expectation))
         return answer(expectation)
 
     async def discount(self, request: Request) -> Response:
@@ -130,31 +117,14 @@ class Admin:
             edge = check_name("an edge's name", request.path_params["edge"])
         except InvalidTask as error:
             raise Refused(422, "invalid-edge", str(error)) from None
-        tasks = tuple(await self._stored(self.server.discount(edge)))
+        tasks = tuple(await self.stored(self.server.discount(edge)))
         if edge not in self.server.edge_names():  # asked afterwards: a server that lagged behind has caught up now
             raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
         return answer(Discounted(edge, tasks))
 
-    async def create_task(self, task: Task) -> str:
-        """Its id, once it is in the log."""
-        async with self._creating:
-            try:
-                self.server.check_free(task)
-                return str(await self._stored(self.server.create(task)))
-            except NameTaken as error:
-                raise Refused(409, "name-taken", str(error)) from None
-
-    async def stop_task(self, found: FoldedTask) -> None:
-        await self._stored(self.server.stop_task(found.task_id))
-
-    async def switch_task(self, found: FoldedTask, *, killed: bool) -> None:
-        await self._stored(self.server.switch(found.task_id, killed=killed))
-
-    async def delete_task(self, found: FoldedTask) -> None:
-        await self._stored(self.server.delete_task(found.task_id))
-
-    async def expect_of(self, found: FoldedTask, expectation: Expectation) -> None:
-        await self._stored(self.server.expect(found.task_id, expectation))
+    async def create_task(self, task: Task) -> FoldedTask:
+        """The new task, once it is in the log."""
+        return self.server.fold.tasks[await self.stored(self.server.create(task))]
 
     # ---- what there is
 
@@ -198,17 +168,17 @@ class Admin:
         return Response(_document(), media_type="application/json")
 
     def tasks(self) -> TaskList:
-        dated = self.server.dated
+        fold = self.server.fold
         return TaskList(
-            tuple(summary(found, dated.histories[key]) for key, found in dated.tasks.items()),
-            tuple(UnreadableTask(task_id, why) for task_id, why in dated.unreadable.items()),
+            tuple(summary(found) for found in fold.tasks.values()),
+            tuple(UnreadableTask(task_id, why) for task_id, why in fold.unreadable.items()),
         )
 
     def describe_task(self, found: FoldedTask) -> TaskDescription:
         """Intervals take a while: they are computed again only when something has changed."""
         known = self._described.get(found.task_id)
         if known is None or known[0] != found.touched:
-            known = found.touched, description(found, self.server.dated.histories[found.task_id])
+            known = found.touched, description(found)
             self._described[found.task_id] = known
             for gone in [each for each in self._described if each not in self.server.fold.tasks]:
                 del self._described[gone]
@@ -228,7 +198,7 @@ class Admin:
             raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {there or 'none'}")
         return named
 
-    async def _stored(self, change: Awaitable[Any]) -> Any:
+    async def stored(self, change: Awaitable[Any]) -> Any:
         """A change, once it was read back from the log."""
         try:
             return await asyncio.wait_for(change, PATIENCE)
@@ -238,14 +208,14 @@ class Admin:
                 "engine-unreachable",
                 f"not confirmed within {PATIENCE:g} s: it may be stored or not. Look at the tasks before you try again",
             ) from None
-        except NameTaken:
-            raise
+        except NameTaken as error:
+            raise Refused(409, "name-taken", str(error)) from None
         except InvalidTask as error:  # somebody else was faster
             raise Refused(409, "tasks-changed", str(error)) from None
 
 
 def make_app(
-    server: OperatedServer,
+    server: SyncServer,
     *,
     pages: Callable[[Admin], Pages] | None = None,
     tokens: TokenBook | None = None,
@@ -276,7 +246,7 @@ def make_app(
     )
     app.add_middleware(
         server_metrics.CountRequests,
-        requests=server_metrics.Requests(admin.registry),
+        registry=admin.registry,
         routes=server_metrics.patterns(app.routes),
     )
     app.add_middleware(InPieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from outvote.network.operated import OperatedServer
+from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState
 
 
@@ -40,7 +40,7 @@ class EdgeList(msgspec.Struct, frozen=True):
     since: float
 
 
-def edge_list(server: OperatedServer) -> EdgeList:
+def edge_list(server: SyncServer) -> EdgeList:
     edges = tuple(
         FleetEdge(
             edge=name,

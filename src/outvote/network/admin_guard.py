@@ -25,9 +25,9 @@ from outvote.network.refusals import (
     OTHER_SITE,
     SAFE,
     Hosts,
+    Origins,
     Refusal,
     Refusals,
-    is_own,
 )
 from outvote.network.tokens import TokenBook, Verdict, bearer
 
@@ -40,6 +40,8 @@ STATIC: Final = "/static/"
 LONGEST_LOGIN: Final = 12 * 3600
 """Seconds that a browser keeps a token."""
 LOOKS: Final = ("GET", "HEAD")
+OWN_PAGES: Final = Origins()
+"""A page of another site, open in an operator's browser, must not change anything here."""
 
 Refuse = Callable[[Request, Problem, Mapping[str, str] | None], Response]
 
@@ -77,7 +79,7 @@ class AdminGuard:
         headers = dict(scope["headers"])
         if self._hosts is not None and b"host" in headers and headers[b"host"] not in self._hosts:
             return OTHER_HOST
-        if scope["method"] not in SAFE and _is_foreign(scope, headers):
+        if scope["method"] not in SAFE and OWN_PAGES.refuses(headers, scheme=scope.get("scheme", "http")):
             return OTHER_SITE
         if self._tokens is None or scope["path"].startswith(STATIC):
             return None
@@ -98,16 +100,6 @@ class AdminGuard:
             return RedirectResponse(login_path(request, refusal.reason), status_code=303)
         headers = {name.decode(): value.decode() for name, value in refusal.headers}
         return self._refuse(request, Problem(*named(refusal.kind), refusal.status, refusal.detail), headers)
-
-
-def _is_foreign(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
-    """A page of another site, open in an operator's browser, must not change anything here."""
-    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-        return True
-    if b"origin" not in headers:
-        return False
-    origin, host = (headers.get(name, b"").decode("latin-1") for name in (b"origin", b"host"))
-    return not is_own(origin, host, scheme=scope.get("scheme", "http"))
 
 
 def visitor(request: Request) -> Verdict | None:

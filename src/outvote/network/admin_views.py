@@ -17,36 +17,12 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.network.expectation import Expectation
 from outvote.network.fold import FoldedTask
-from outvote.network.history import Moment, TaskHistory
-from outvote.network.records import DownSubject
+from outvote.network.history import Discount
 
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
 
 
 # ---- what is answered
-
-
-class Created(msgspec.Struct, frozen=True):
-    """A new task."""
-
-    id: str
-    name: str
-
-
-class Stopped(msgspec.Struct, frozen=True):
-    """A task that was stopped."""
-
-    id: str
-    name: str
-    status: Status
-
-
-class Switched(msgspec.Struct, frozen=True):
-    """A task whose kill switch was used."""
-
-    id: str
-    name: str
-    killed: bool
 
 
 class Discounted(msgspec.Struct, frozen=True):
@@ -77,7 +53,7 @@ class Bits(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(msgspec.Struct, frozen=True):
-    """A task in a list. `created` is in seconds since 1970, `refused` counts records of edges that are no message of
+    """A task in short. `created` is in seconds since 1970, `refused` counts records of edges that are no message of
     the task."""
 
     id: str
@@ -113,11 +89,10 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class EliminationView(msgspec.Struct, frozen=True):
-    """When an arm went out: the number of the elimination, its subject and place in the log, how many messages of the
-    task were there before it, and when it was stored, in seconds since 1970."""
+    """When an arm went out: the number of the elimination, its place in the log, how many messages of the task were
+    there before it, and when it was stored, in seconds since 1970."""
 
     number: int
-    subject: str
     record: int
     after_messages: int
     at: float
@@ -150,33 +125,15 @@ class LiftView(msgspec.Struct, frozen=True):
     relative_interval: tuple[float, float | None]
 
 
-class IncarnationView(msgspec.Struct, frozen=True):
-    """One life of an edge's store, and the highest number of its messages in the log."""
-
-    incarnation: str
-    last_sequence: int
-
-
 class EdgeView(msgspec.Struct, frozen=True):
-    """What the log holds of one edge. `incarnations` are in the order in which they first appeared; `incarnation` and
-    `last_sequence` are those of the newest. `several_lives`: there is more than one. The store was lost, copied or set
-    back, or two processes use one name."""
+    """What the log holds of one edge. `incarnations` are the lives of its store, the newest last; `last_sequence` is
+    the highest number of the newest one's messages. `several_lives`: there is more than one. The store was lost, copied
+    or set back, or two processes use one name."""
 
     edge: str
-    incarnation: str
+    incarnations: tuple[str, ...]
     last_sequence: int
     several_lives: bool
-    incarnations: tuple[IncarnationView, ...]
-
-
-class DiscountView(msgspec.Struct, frozen=True):
-    """An edge was discounted: so many messages of it, all that were in the log before this record and still counted,
-    count no more. `at` is when the record was stored, in seconds since 1970."""
-
-    edge: str
-    messages: int
-    record: int
-    at: float
 
 
 class TaskDescription(TaskSummary, frozen=True):
@@ -194,7 +151,7 @@ class TaskDescription(TaskSummary, frozen=True):
     lifts: tuple[LiftView, ...]
     votes_needed: tuple[float, ...]
     edges: tuple[EdgeView, ...]
-    discounted: tuple[DiscountView, ...]
+    discounted: tuple[Discount, ...]
     task: Task
 
 
@@ -224,14 +181,14 @@ def status(found: FoldedTask) -> Status:
     return "held" if isinstance(server, TallyServer) and server.held else "running"
 
 
-def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
-    """A task in a list."""
+def summary(found: FoldedTask) -> TaskSummary:
+    """A task in short."""
     task, ledger, winner = found.task, found.ledger, found.winner
     return TaskSummary(
         id=found.task_id,
         name=task.name,
         protocol=task.protocol,
-        created=history.created,
+        created=found.history.created,
         status=status(found),
         winner=None if winner is None else task.arms[winner],
         remaining=tuple(task.arms[arm] for arm in found.announced),
@@ -253,39 +210,40 @@ def summary(found: FoldedTask, history: TaskHistory) -> TaskSummary:
     )
 
 
-def description(found: FoldedTask, history: TaskHistory) -> TaskDescription:
+def description(found: FoldedTask) -> TaskDescription:
     """All about one task."""
-    short = summary(found, history)
+    short = summary(found)
     leader = _leader(found)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        stopped_at=history.stopped,
+        stopped_at=found.history.stopped,
         expectation=found.expectation,
-        arms=_arms(found, history.eliminations),
+        arms=_arms(found),
         leader=None if leader is None else found.task.arms[leader],
         disagreement=found.server.disagreement if isinstance(found.server, TallyServer) else None,
         lifts=() if leader is None else _lifts(found, leader),
         votes_needed=tuple(active / 2 for active in found.task.instances),
         edges=_edges(found),
-        discounted=tuple(
-            DiscountView(each.edge, each.messages, moment.record, moment.at)
-            for each, moment in zip(found.discounted, history.discounts, strict=True)
-        ),
+        discounted=tuple(found.discounted),
         task=found.task,
     )
 
 
-def _arms(found: FoldedTask, moments: list[Moment]) -> tuple[ArmView, ...]:
+def _arms(found: FoldedTask) -> tuple[ArmView, ...]:
     task, server = found.task, found.server
-    numbers = {arm: number for number, each in enumerate(found.eliminations) for arm in each.arms}
+    eliminated = {
+        arm: EliminationView(number, *moment)
+        for number, (elimination, moment) in enumerate(zip(found.eliminations, found.history.eliminations, strict=True))
+        for arm in elimination.arms
+    }
     tally = server if isinstance(server, TallyServer) else None
     votes = server if isinstance(server, VoteServer) else None
     return tuple(
         ArmView(
             arm=name,
             index=index,
-            state="eliminated" if index in numbers else "remaining",
-            eliminated=None if index not in numbers else _elimination(found, numbers[index], moments),
+            state="eliminated" if index in eliminated else "remaining",
+            eliminated=eliminated.get(index),
             trials=UNSET if tally is None else tally.trials(index),
             successes=UNSET if tally is None else tally.successes(index),
             mean=UNSET if tally is None else tally.mean(index),
@@ -319,19 +277,12 @@ def _lifts(found: FoldedTask, leader: int) -> tuple[LiftView, ...]:
     return tuple(told)
 
 
-def _elimination(found: FoldedTask, number: int, moments: list[Moment]) -> EliminationView:
-    subject = str(DownSubject(found.task_id, "elim", number))
-    return EliminationView(number, subject, *moments[number])
-
-
 def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:
-    lives: dict[str, list[IncarnationView]] = {}
+    newest: dict[str, EdgeView] = {}
     for (edge, incarnation), last in found.highest.items():
-        lives.setdefault(edge, []).append(IncarnationView(incarnation, last))
-    return tuple(
-        EdgeView(edge, each[-1].incarnation, each[-1].last_sequence, len(each) > 1, tuple(each))
-        for edge, each in sorted(lives.items())
-    )
+        before = newest[edge].incarnations if edge in newest else ()
+        newest[edge] = EdgeView(edge, (*before, incarnation), last, several_lives=edge in newest)
+    return tuple(newest[edge] for edge in sorted(newest))
 
 
 # ---- bits

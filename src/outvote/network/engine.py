@@ -12,15 +12,11 @@ import os
 import re
 import shutil
 import signal
-import socket
-import ssl
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from urllib.parse import urlsplit
 
 from outvote.core.errors import OutvoteError
@@ -113,7 +109,7 @@ class Engine:
         self.store = self.folder / "store"
         self.host = host
         self.kit = kit
-        self._port = _checked_port(port)
+        self._port = port
         self._binary: Binary | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0  # where the log of this process begins
@@ -123,9 +119,7 @@ class Engine:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -142,11 +136,6 @@ class Engine:
     def pid(self) -> int | None:
         """The engine's process; None if there is none."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
-
-    @property
-    def alive(self) -> bool:
-        """Whether the engine's process runs; `wait_ready` tells whether it answers."""
-        return self.pid is not None
 
     @property
     def ending(self) -> str | None:
@@ -258,14 +247,13 @@ class Engine:
         return engine_conf.text(chosen, "Written by outvote at each start: changes are lost.")
 
     def _is_ready(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether the engine has written which ports it listens on, and greets a client there."""
+        """Whether the engine has written which ports it listens on: it does so once it takes connections there."""
         try:
             ports = json.loads(next(self.folder.glob(f"*_{process.pid}.ports")).read_bytes())
         except (StopIteration, OSError, ValueError):  # not there, or not yet whole
             return False
         self._port = urlsplit(ports["nats"][0]).port or 0
-        host = _LOOPBACK.get(self.host, self.host)
-        return process.poll() is None and _greets(host, self._port, secure=self.kit is not None)
+        return process.poll() is None
 
     def _died(self, process: subprocess.Popen[bytes]) -> EngineError:
         """Why it did not get ready."""
@@ -287,27 +275,6 @@ class Engine:
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
-
-
-def _greets(host: str, port: int, *, secure: bool) -> bool:
-    """Whether a NATS server with JetStream answers; its first line says so, before any credential."""
-    try:
-        with ExitStack() as opened:
-            connection = opened.enter_context(socket.create_connection((host, port), timeout=1))
-            if secure:
-                connection = opened.enter_context(_own_child().wrap_socket(connection))
-            greeting = opened.enter_context(connection.makefile("rb")).readline()
-        return greeting.startswith(b"INFO ") and json.loads(greeting[5:])["jetstream"] is True
-    except (OSError, ValueError, KeyError):
-        return False
-
-
-def _own_child() -> ssl.SSLContext:
-    """For a greeting that holds no secret, of the process that we started: its certificate may be for other names."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _hold(folder: Path) -> int:
@@ -332,12 +299,6 @@ def _hold(folder: Path) -> int:
         os.close(held)
         raise
     return held
-
-
-def _checked_port(port: object) -> int:
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise EngineError(f"port must be a whole number from 1 to 65535, or 0 for a free one; got {port!r}")
-    return port
 
 
 def _address(host: str, port: int) -> str:

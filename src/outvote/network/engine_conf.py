@@ -88,13 +88,7 @@ def settings(
 
 
 def text(chosen: dict[str, Any], *comments: str) -> str:
-    """NATS reads JSON's values."""
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in chosen.items()]
-    return "\n".join([*(f"# {each}" for each in comments), *lines, ""])
-
-
-def readable(chosen: dict[str, Any], *comments: str) -> str:
-    """The same for people: one setting on a line."""
+    """One setting on a line, for people. NATS reads JSON's values."""
     return "\n".join([*(f"# {each}" for each in comments), *_lines(chosen, ""), ""])
 
 

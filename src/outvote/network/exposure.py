@@ -6,12 +6,14 @@ One rule: nothing speaks in plaintext beyond this machine unless somebody has sa
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Final
 
 from outvote.core.errors import InvalidTask
 
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """How programs and browsers of this machine call it."""
+_HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^][:@]+))(?::[0-9]+)?")
 
 
 def is_loopback(host: str) -> bool:
@@ -37,15 +39,8 @@ def own_hosts(host: str) -> frozenset[str] | None:
 
 def host_of(header: str) -> str:
     """The host of a `Host` header, without its port and in small letters; empty if it is none."""
-    header = header.lower()
-    if header.startswith("["):
-        host, closed, port = header[1:].partition("]")
-        if not closed:
-            return ""
-    else:
-        host, colon, port = header.partition(":")
-        port = colon + port
-    return host if not port or (port[0] == ":" and port[1:].isdigit() and port.isascii()) else ""
+    match = _HOST.fullmatch(header.lower())
+    return "" if match is None else match[1] or match[2]
 
 
 def check_exposed(what: str, host: str, *, secured: bool, insecure: bool) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from outvote.core import protocols
 from outvote.core.codes import packed_bits
@@ -20,6 +20,7 @@ from outvote.core.messages import Elimination, UpMessage
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.network.expectation import Expectation, read_expectation
+from outvote.network.history import Discount, EdgeHistory, Moment, TaskHistory
 from outvote.network.kept import Kept
 from outvote.network.records import (
     Coder,
@@ -46,20 +47,14 @@ class Proposal:
     payload: bytes
 
 
-class Discount(NamedTuple):
-    """What an edge had sent in a task does not count any more."""
-
-    edge: str
-    messages: int
-    """So many, which were in the log before it and not discounted yet."""
-
-
 class FoldedTask:
     """One task as the log tells it."""
 
-    def __init__(self, task_id: str, task: Task) -> None:
+    def __init__(self, task_id: str, task: Task, stored: float = 0.0) -> None:
+        """`stored` is when its record was stored."""
         self.task_id = task_id
         self.task = task
+        self.history = TaskHistory(stored)
         self.coder = Coder(task)
         self.players = frozenset(task.player_names)
         """By name, where they are named."""
@@ -74,14 +69,12 @@ class FoldedTask:
         self.touched = 0
         """The sequence of the last record that was of this task."""
         self.stopped = False
+        self.next_number = {"expect": 0, "kill": 0, "discount": 0}
+        """By kind of record: its next number, after the highest in the log, which ought to have no gaps."""
         self.expectation: Expectation | None = None
         """What operators said last."""
-        self.expectations = 0
-        """The number of the next time that they say it: after the highest in the log, which ought to have no gaps."""
         self.killed = False
         """Edges serve the fallback, and learn nothing from what they serve."""
-        self.switches = 0
-        """How often the kill switch was used."""
         self.refused = 0
         """Upward records that are no message of this task: each is a fault or an attack."""
         self.highest: dict[tuple[str, str], int] = {}
@@ -90,8 +83,6 @@ class FoldedTask:
         """By edge and incarnation: how many messages are in the log. With `highest` it tells an edge what it lacks."""
         self.discounted: list[Discount] = []
         """As the log has them."""
-        self.discounts = 0
-        """The number of the next one."""
         self.discounted_events = self.discounted_unanimous = 0
         """Of Tally: events, and tallies in which none or all succeeded, that count no more. They were sent and seen."""
         self._lives: dict[str, int] = {}
@@ -160,16 +151,17 @@ class FoldedTask:
         sent = sum(count for (name, _), count in self.counts.items() if name == edge)
         return sent - sum(each.messages for each in self.discounted if each.edge == edge)
 
-    def discount(self, edge: str) -> None:
+    def discount(self, edge: str, record: int = 0, stored: float = 0.0) -> Discount | None:
         """What this edge has sent so far counts no more; what was eliminated stays so, and bits that were sent stay.
 
         All else is counted again, in the order of the log, as if the edge had not been there. A vote that was refused
         because there were too many players may count now, so it becomes a message like the others. A task that has
-        ended is left as it is.
+        ended is left as it is: None.
         """
         if self._kept is None:
-            return
-        self.discounted.append(Discount(edge, self.messages_of(edge)))
+            return None
+        discounted = Discount(edge, self.messages_of(edge), record, stored)
+        self.discounted.append(discounted)
         self._lives.pop(edge, None)
         events, unanimous = self._reported()
         before, self._kept = self._kept, Kept()
@@ -191,6 +183,7 @@ class FoldedTask:
         still_events, still_unanimous = self._reported()
         self.discounted_events += events - still_events
         self.discounted_unanimous += unanimous - still_unanimous
+        return discounted
 
     def _count(self, subject: UpSubject, message: UpMessage) -> bool:
         try:
@@ -245,14 +238,16 @@ class Fold:
     """Tasks of which this server may know more than the log."""
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
+    edges: dict[str, EdgeHistory] = field(default_factory=dict)
+    """By name: what the log holds of each edge."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """By id, the tasks whose record this version cannot read, and why. It does not judge them: people are told."""
 
     def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> FoldedTask | None:
-        """Read one record; returns the task that it touched. When it was stored changes nothing here."""
+        """Read one record; returns the task that it touched. When it was `stored` is only noted, for people."""
         self.read = sequence
         try:
-            task = self._touch(parse(subject), payload)
+            task = self._touch(parse(subject), payload, stored)
         except OutvoteError:
             task = None
         if task is None:
@@ -261,13 +256,13 @@ class Fold:
             task.touched = sequence
         return task
 
-    def _touch(self, where: UpSubject | DownSubject, payload: bytes) -> FoldedTask | None:
+    def _touch(self, where: UpSubject | DownSubject, payload: bytes, stored: float) -> FoldedTask | None:
         task = self.tasks.get(where.task_id)
         if isinstance(where, DownSubject) and where.kind == "task":
             if task is not None or where.task_id in self.deleted or where.task_id in self.unreadable:
                 return None
             try:
-                created = FoldedTask(where.task_id, read_task(payload))
+                created = FoldedTask(where.task_id, read_task(payload), stored)
             except OutvoteError as error:
                 self.unreadable[where.task_id] = str(error)
                 raise
@@ -283,29 +278,57 @@ class Fold:
             return None
         if isinstance(where, UpSubject):
             task.receive(where, payload)
+            task.history.last_message = stored
+            self._note_message(where, payload, stored)
             if task.knows_more:
                 self.pending.add(where.task_id)
-        elif where.kind == "expect":
-            task.expectations = max(task.expectations, (where.number or 0) + 1)
+            return task
+        if where.kind in task.next_number:
+            task.next_number[where.kind] = max(task.next_number[where.kind], (where.number or 0) + 1)
+        if where.kind == "expect":
             task.expectation = read_expectation(payload)
         elif where.kind == "kill":
-            task.switches = max(task.switches, (where.number or 0) + 1)
             task.killed = read_switch(payload)
         elif where.kind == "discount":
-            task.discounts = max(task.discounts, (where.number or 0) + 1)
-            task.discount(read_discount(payload))
-            (self.pending.add if task.knows_more else self.pending.discard)(where.task_id)
+            self._discount(task, read_discount(payload), stored)
         elif where.number is not None:
             task.adopt(where.number, payload)
+            task.history.eliminations.append(Moment(self.read, task.ledger.up_messages, stored))
             if not task.knows_more:
                 self.pending.discard(where.task_id)
         elif where.kind == "stop":
             task.stop()
+            task.history.stopped = stored
         else:
             del self.tasks[where.task_id]
             self.pending.discard(where.task_id)
             self.deleted.add(where.task_id)
+            for edge in self.edges.values():
+                edge.tasks.discard(where.task_id)
         return task
+
+    def _note_message(self, where: UpSubject, payload: bytes, stored: float) -> None:
+        edge = self.edges.get(where.edge)
+        if edge is None:
+            edge = self.edges[where.edge] = EdgeHistory()
+        edge.last_message = stored
+        edge.messages += 1
+        if payload:
+            edge.bits += packed_bits(payload)
+        edge.tasks.add(where.task_id)
+        if len(edge.incarnations) < MOST_LIVES:
+            edge.incarnations.add(where.incarnation)
+
+    def _discount(self, task: FoldedTask, name: str, stored: float) -> None:
+        discounted = task.discount(name, self.read, stored)
+        if discounted is None:
+            return
+        if name in self.edges:
+            self.edges[name].discounted += discounted.messages
+        if task.knows_more:
+            self.pending.add(task.task_id)
+        else:
+            self.pending.discard(task.task_id)
 
     def named(self, name: str) -> FoldedTask | None:
         """The task that has this name now."""
@@ -343,8 +366,8 @@ class Fold:
                 "highest": task.highest.get(key, -1),
                 "count": task.counts.get(key, 0),
             }
-            if task.switches:
-                told["killed"], told["switches"] = task.killed, task.switches
+            if switches := task.next_number["kill"]:
+                told["killed"], told["switches"] = task.killed, switches
             if task_id not in known:
                 told["record"] = task.task.to_json()
             if missing:

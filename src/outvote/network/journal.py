@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from outvote.core.tally_server import TallyServer
 from outvote.network.fold import Fold, FoldedTask
-from outvote.network.history import DatedFold
 from outvote.network.logs import event
 from outvote.network.once_per_minute import OncePerMinute
 from outvote.network.records import DOWN, UpSubject, parse
@@ -47,7 +46,7 @@ class Journal:
         """Edges that are in the log, or were heard of."""
         self._silent: set[str] = set()
 
-    def begin(self, fold: DatedFold) -> None:
+    def begin(self, fold: Fold) -> None:
         """All that was in the log has been read: from now on, things happen."""
         self._begun = True
         self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}
@@ -93,8 +92,8 @@ class Journal:
         if seen.killed != before.killed:
             switched = (logging.WARNING, "task_killed") if seen.killed else (logging.WARNING, "task_revived")
             event(_log, *switched, **told)
-        for edge, messages in task.discounted[before.discounts :]:
-            event(_log, logging.WARNING, "edge_discounted", **told, edge=edge, messages=messages)
+        for discount in task.discounted[before.discounts :]:
+            event(_log, logging.WARNING, "edge_discounted", **told, edge=discount.edge, messages=discount.messages)
         if seen.refused > before.refused:
             where = parse(subject)
             assert isinstance(where, UpSubject)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Info, PlatformCollector, ProcessCollector, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -24,19 +24,13 @@ Labels: TypeAlias = Mapping[str, str]
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class BuildInfo(Collector):
-    """Which version runs."""
-
-    def collect(self) -> Iterable[Metric]:
-        yield InfoMetricFamily("outvote_build", "The version that runs.", value={"version": __version__})
-
-
 def new_registry(*collectors: Collector) -> CollectorRegistry:
     """One with what every process tells of itself, and these."""
     registry = CollectorRegistry()
     PlatformCollector(registry=registry)
     ProcessCollector(registry=registry)
-    for each in (BuildInfo(), *collectors):
+    Info("outvote_build", "The version that runs.", registry=registry).info({"version": __version__})
+    for each in collectors:
         registry.register(each)
     return registry
 

@@ -119,14 +119,15 @@ class Origins:
         self._origins = {origin.encode() for origin in origins}
         self._any = b"*" in self._origins
 
-    def refuses(self, headers: Mapping[bytes, bytes]) -> bool:
-        """A program sends neither header; old browsers send the first only."""
+    def refuses(self, headers: Mapping[bytes, bytes], *, scheme: str = "http") -> bool:
+        """A program sends neither header; old browsers send the first only. `scheme` is how the request came."""
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
         if self._any or origin in self._origins:
             return False
         if site is not None:
             return site not in (b"same-origin", b"none")
-        return origin is not None and not is_own(origin.decode("latin-1"), headers.get(b"host", b"").decode("latin-1"))
+        host = headers.get(b"host", b"").decode("latin-1")
+        return origin is not None and not is_own(origin.decode("latin-1"), host, scheme=scheme)
 
 
 def is_own(origin: str, host: str, *, scheme: str = "http") -> bool:

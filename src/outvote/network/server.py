@@ -1,27 +1,37 @@
 """The synchronization server: it reads the log, proposes what the log lacks, and answers edges that catch up.
 
 It owns nothing: all that it knows is in the log, so it may be killed at any time, and several may run side by side.
+Operators are told which edges are alive, and what has changed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import secrets
-from collections.abc import Callable
-from typing import Any
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
+from outvote.network.changes import FLEET, Changes
+from outvote.network.edge import CATCH_UP_EVERY
 from outvote.network.expectation import Expectation
 from outvote.network.fold import Fold, FoldedTask
 from outvote.network.follower import Follower
+from outvote.network.history import EdgeHistory
+from outvote.network.journal import Journal
 from outvote.network.link import Link
-from outvote.network.records import DownSubject, discount_record, switch_record, task_record
+from outvote.network.pace import Pace
+from outvote.network.records import DOWN, UP, DownSubject, discount_record, switch_record, task_record
+from outvote.network.signs import EdgeState, Signs
 from outvote.network.together import cancel
 
-STRAGGLERS = 1.0
+STRAGGLERS: Final = 1.0
 """Seconds after which an engine has stored what it had taken of an edge before it shut it out."""
+LOOK_EVERY: Final = 5.0
+"""Seconds between two looks at who has fallen silent."""
 
 
 class NameTaken(InvalidTask):
@@ -31,9 +41,16 @@ class NameTaken(InvalidTask):
 class SyncServer:
     """One server process."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, *, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since 1970."""
+        self.link = link
+        self.clock = clock
         self.fold = Fold()
-        self._link = link
+        self.signs = Signs(clock())
+        self.pace = Pace()
+        self.changes = Changes()
+        self._journal = Journal()
+        self._caught_up = False
         self._due = asyncio.Event()
         """Set when there may be something to propose."""
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -48,7 +65,7 @@ class SyncServer:
     @property
     def has_read(self) -> bool:
         """Whether this server knows all that the log holds: only then does it propose and answer."""
-        return self._link.connected and self._follower is not None and self._follower.current
+        return self.link.connected and self._follower is not None and self._follower.current
 
     @property
     def log_end(self) -> int:
@@ -61,14 +78,19 @@ class SyncServer:
         return self._follower is not None and self._follower.stores
 
     async def start(self) -> None:
-        """Read the log from its beginning and go on with it; returns when all that was there has been read."""
-        await self._link.ensure_stream()
-        self._follower = await self._link.follow(self._read)
+        """Read the log from its beginning and go on with it; returns when all that was there has been read.
+
+        Edges are awaited from then on: to read a long log takes its time.
+        """
+        await self.link.ensure_stream()
+        self._follower = await self.link.follow(self._read)
         await self._follower.wait_current()
-        self.has_caught_up()
+        self._journal.begin(self.fold)
+        self._caught_up = True
         self._proposing = asyncio.create_task(self._propose())
-        await self._link.answer(self._reply)
-        await self._link.overhear(self.heard)
+        await self.link.answer(self._reply)
+        await self.link.overhear(self.heard)
+        self.signs.started = self.clock()
 
     async def watch(self) -> None:
         """Until this server cannot go on: raises why."""
@@ -79,7 +101,7 @@ class SyncServer:
     async def stop(self) -> None:
         if self._proposing is not None:
             await cancel([self._proposing])
-        await self._link.close()
+        await self.link.close()
 
     # ---- what operators do
 
@@ -101,32 +123,33 @@ class SyncServer:
         """A new task under its name; a name is free again once the task that had it was deleted."""
         self.check_free(task)
         task_id = f"{task.name}-{secrets.token_hex(4)}"
-        await self._link.store(str(DownSubject(task_id, "task")), task_record(task))
+        await self.link.store(str(DownSubject(task_id, "task")), task_record(task))
         await self.wait_for(lambda: task_id in self.fold.tasks or task_id in self.fold.deleted)
         if task_id not in self.fold.tasks:  # another server stored one of that name at the same time
             self.check_free(task)
+            raise InvalidTask(f"{task.name!r} was created and deleted meanwhile: look at the tasks and try again")
         return task_id
 
     async def stop_task(self, task_id: str) -> None:
         """No more is decided; edges serve the fallback, learn nothing and send nothing."""
         self._known(task_id)
-        await self._link.store(str(DownSubject(task_id, "stop")), b"{}")
+        await self.link.store(str(DownSubject(task_id, "stop")), b"{}")
         await self.wait_for(lambda: task_id not in self.fold.tasks or self.fold.tasks[task_id].stopped)
 
     async def delete_task(self, task_id: str) -> None:
         """Edges forget it."""
         if task_id not in self.fold.unreadable:
             self._known(task_id)
-        await self._link.store(str(DownSubject(task_id, "delete")), b"{}")
+        await self.link.store(str(DownSubject(task_id, "delete")), b"{}")
         await self.wait_for(lambda: task_id in self.fold.deleted)
 
     async def expect(self, task_id: str, expectation: Expectation) -> None:
         """What operators expect of a task from now on."""
-        await self._say_next(task_id, "expect", lambda task: task.expectations, expectation.record())
+        await self._say_next(task_id, "expect", expectation.record())
 
     async def switch(self, task_id: str, *, killed: bool) -> None:
         """The kill switch: edges serve the fallback and learn nothing from it, until it is used again."""
-        await self._say_next(task_id, "kill", lambda task: task.switches, switch_record(killed))
+        await self._say_next(task_id, "kill", switch_record(killed))
 
     async def discount(self, edge: str) -> list[str]:
         """What an edge has sent so far counts no more in the tasks that run; the names of those that had something.
@@ -138,30 +161,70 @@ class SyncServer:
         names: dict[str, None] = {}
         for wait in (0.0, STRAGGLERS):
             await asyncio.sleep(wait)
-            end = await self._link.log_end()
+            end = await self.link.log_end()
             await self.wait_for(lambda end=end: self.fold.read >= end)  # type: ignore[misc]
             due = [task for task in self.fold.tasks.values() if task.running and task.messages_of(edge)]
             # All at once: a task must not be decided with this edge while others are told.
-            await asyncio.gather(
-                *(self._say_next(task.task_id, "discount", lambda task: task.discounts, record) for task in due)
-            )
+            await asyncio.gather(*(self._say_next(task.task_id, "discount", record) for task in due))
             names |= dict.fromkeys(task.task.name for task in due if not task.messages_of(edge))
         return list(names)
 
-    # ---- what those may add who look on
+    # ---- what operators see
 
-    def answers(self) -> float | None:
-        """An edge is answered: seconds after which it shall ask again; None is as often as it does by itself."""
-        return None
+    def edges(self) -> Iterator[tuple[str, EdgeState, EdgeHistory]]:
+        """All edges that there are, in the order of their names."""
+        now = self.clock()
+        for name in sorted(self.edge_names()):
+            history = self.fold.edges.get(name)
+            state = self.signs.state(name, seen=history is not None, now=now)
+            yield name, state, history or EdgeHistory()
+
+    def edge_names(self) -> set[str]:
+        """Edges that were heard of, are in the log or are named by a task."""
+        names = {*self.signs.last, *self.fold.edges}
+        for found in self.fold.tasks.values():
+            names.update(found.task.player_names)
+        return names
+
+    def edge_counts(self) -> Counter[EdgeState]:
+        """How many edges are in which state."""
+        return Counter(state for _, state, _ in self.edges())
+
+    async def look_around(self) -> None:
+        """For ever: tell those who watch, and the log, when an edge has fallen silent, or the engine went away."""
+        before: object = None
+        while True:
+            counts = self.edge_counts()
+            self.pace.look(counts["alive"], self.clock())
+            self.signs.silent_after = self.pace.silent_after
+            now = self.link.connected, self.ready, counts
+            if now != before:
+                self.changes.note(FLEET)
+            before = now
+            self._journal.look(((name, state) for name, state, _ in self.edges()), self.clock())
+            await asyncio.sleep(LOOK_EVERY)
 
     def heard(self, edge: str) -> None:
-        """A sign of life."""
+        """An edge asked what it may have missed, whichever server answers."""
+        self.pace.hear()
+        self._note_sign(edge)
 
-    def has_changed(self, task: FoldedTask | None, subject: str) -> None:
-        """A record was read, of this task if it is of any."""
+    def _note_sign(self, edge: str) -> None:
+        if self.signs.hear(edge, self.clock()):
+            self.changes.note(FLEET)
 
-    def has_caught_up(self) -> None:
-        """All was read that was there at the start."""
+    def _tell(self, task: FoldedTask | None, subject: str) -> None:
+        """Tell those who watch, and the log, of a record that was read."""
+        if task is not None:
+            self._journal.note(self.fold, task, subject, self.clock())
+            self.changes.note(task.task_id, FLEET)
+            if self._caught_up and subject.startswith(UP):  # a message is a sign of life, too
+                self._note_sign(subject.split(".", 3)[2])
+        elif subject.startswith(DOWN):
+            self._journal.note_unreadable(self.fold, subject)
+            self.changes.note(FLEET)
+
+    # ---- how it works
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
         """Until the log, as read, makes it true."""
@@ -174,29 +237,28 @@ class SyncServer:
         finally:
             self._waiters.remove(waiter)
 
-    # ---- how it works
-
     def _known(self, task_id: str) -> FoldedTask:
         if task_id not in self.fold.tasks:
             raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.fold.tasks) or 'none'}")
         return self.fold.tasks[task_id]
 
-    async def _say_next(self, task_id: str, kind: str, count: Callable[[FoldedTask], int], record: bytes) -> None:
+    async def _say_next(self, task_id: str, kind: str, record: bytes) -> None:
         """Store a record under the next number of its kind: of two said at once, the second in the log is the last."""
-        new = False
-        while not new:
-            number = count(self._known(task_id))
-            new = await self._link.store(str(DownSubject(task_id, kind, number)), record)
-            await self.wait_for(functools.partial(self._was_said, task_id, count, number))
+        number, new = 0, False
 
-    def _was_said(self, task_id: str, count: Callable[[FoldedTask], int], number: int) -> bool:
-        return task_id not in self.fold.tasks or count(self.fold.tasks[task_id]) > number
+        def was_said() -> bool:
+            return task_id not in self.fold.tasks or self.fold.tasks[task_id].next_number[kind] > number
+
+        while not new:
+            number = self._known(task_id).next_number[kind]
+            new = await self.link.store(str(DownSubject(task_id, kind, number)), record)
+            await self.wait_for(was_said)
 
     async def _read(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
         task = self.fold.apply(subject, payload, sequence, stored)
         if self.fold.pending:
             self._due.set()
-        self.has_changed(task, subject)
+        self._tell(task, subject)
         for condition, future in self._waiters:
             if not future.done() and condition():
                 future.set_result(None)
@@ -208,15 +270,17 @@ class SyncServer:
         known = question.get("tasks")
         counts = known if isinstance(known, dict) and all(type(each) is int for each in known.values()) else {}
         answer = self.fold.catch_up(edge, str(question.get("incarnation", "")), counts)
-        ask_again = self.answers()
-        return answer if ask_again is None else answer | {"ask_again": ask_again}
+        self.pace.answer()
+        if self.pace.period > CATCH_UP_EVERY:  # there are very many edges
+            answer["ask_again"] = self.pace.period
+        return answer
 
     async def _propose(self) -> None:
         """Store what the log lacks; whoever is first wins, and `_read` will say what it was."""
         while True:
             self._due.clear()
             for proposal in list(self.fold.proposals()):
-                await self._link.store(proposal.subject, proposal.payload)
+                await self.link.store(proposal.subject, proposal.payload)
             await self._due.wait()
 
 

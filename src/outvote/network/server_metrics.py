@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from outvote.network.admin_views import status
 from outvote.network.fold import FoldedTask
 from outvote.network.http_watch import Traffic
-from outvote.network.metrics_page import Labels, counter, gauge, new_registry, one
-from outvote.network.operated import OperatedServer
+from outvote.network.metrics_page import Labels, counter, gauge, one
 from outvote.network.refusals import Refusals
+from outvote.network.server import SyncServer
 from outvote.network.signs import EdgeState
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -32,7 +32,7 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 BITS: Final = 8
 """In a byte, which is the unit by the conventions of Prometheus: a payload of three bits is .375 bytes."""
-GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
+GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float | None]], ...]] = (
     ("outvote_task_arms", "Arms of the task.", lambda found: len(found.task.arms)),
     ("outvote_task_arms_remaining", "Arms that remain.", lambda found: len(found.announced)),
     ("outvote_task_running", "Whether it runs.", lambda found: status(found) in ("running", "held")),
@@ -40,20 +40,34 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float]], ...]] = (
     ("outvote_task_winner_found", "Whether one arm remains.", lambda found: found.winner is not None),
     ("outvote_task_edges", "Edges that have sent something.", lambda found: len({edge for edge, _ in found.highest})),
     ("outvote_task_incarnations", "Lives of those edges' stores.", lambda found: len(found.highest)),
+    (
+        "outvote_task_bound_bytes",
+        "Bound on a task's payload; tasks of Tally have none.",
+        lambda found: None if found.ledger.bound is None else found.ledger.bound / BITS,
+    ),
+    ("outvote_task_created_timestamp_seconds", "When the task was created.", lambda found: found.history.created),
+    (
+        "outvote_task_last_message_timestamp_seconds",
+        "When the log last got a message of the task.",
+        lambda found: found.history.last_message,
+    ),
 )
-"""One figure for each task."""
+"""One figure for each task; None is left out."""
 
 
 class ServerCollector(Collector):
-    """What the log says, how far it was read, and who is alive."""
+    """What the log says, how far it was read, who is alive, who was turned away and who never finished."""
 
-    def __init__(self, server: OperatedServer) -> None:
+    def __init__(self, server: SyncServer, refusals: Refusals, traffic: Traffic) -> None:
         self._server = server
+        self._refusals = refusals
+        self._traffic = traffic
 
     def collect(self) -> Iterable[Metric]:
         yield from self._engine_and_log()
         yield from self._fleet()
         yield from self._tasks()
+        yield from self._doors()
 
     def _engine_and_log(self) -> Iterable[Metric]:
         server = self._server
@@ -80,7 +94,7 @@ class ServerCollector(Collector):
         counts = server.edge_counts()
         states = [({"state": state}, float(counts[state])) for state in get_args(EdgeState)]
         yield gauge("outvote_edges", "Edges, by whether they give signs of life.", *states)
-        several = sum(len(edge.incarnations) > 1 for edge in server.dated.edges.values())
+        several = sum(len(edge.incarnations) > 1 for edge in server.fold.edges.values())
         yield gauge("outvote_edges_with_several_lives", "Edges with several incarnations in the log.", one(several))
         yield gauge(
             "outvote_edge_last_sign_timestamp_seconds",
@@ -90,55 +104,26 @@ class ServerCollector(Collector):
 
     def _tasks(self) -> Iterable[Metric]:
         tasks = [(_labels(found), found) for found in self._server.fold.tasks.values()]
-        histories = self._server.dated.histories
         for name, says, value in GAUGES:
-            yield gauge(name, says, *((labels, float(value(found))) for labels, found in tasks))
-        yield gauge(
-            "outvote_task_bound_bytes",
-            "Bound on a task's payload; tasks of Tally have none.",
-            *((labels, found.ledger.bound / BITS) for labels, found in tasks if found.ledger.bound is not None),
-        )
-        yield gauge(
-            "outvote_task_created_timestamp_seconds",
-            "When the task was created.",
-            *((labels, histories[found.task_id].created) for labels, found in tasks),
-        )
-        last = [(labels, histories[found.task_id].last_message) for labels, found in tasks]
-        yield gauge(
-            "outvote_task_last_message_timestamp_seconds",
-            "When the log last got a message of the task.",
-            *((labels, at) for labels, at in last if at is not None),
-        )
-        for name, says, unit, directions in (
-            (
-                "outvote_task_messages_total",
-                "Messages; one downward for each player.",
-                1,
-                ("up_messages", "down_messages"),
-            ),
-            ("outvote_task_payload_bytes_total", "Payload of messages.", BITS, ("up_bits", "down_bits")),
+            values = [(labels, value(found)) for labels, found in tasks]
+            yield gauge(name, says, *((labels, float(figure)) for labels, figure in values if figure is not None))
+        for name, says, kind, unit in (
+            ("outvote_task_messages_total", "Messages; one downward for each player.", "messages", 1),
+            ("outvote_task_payload_bytes_total", "Payload of messages.", "bits", BITS),
         ):
-            values = [
-                ({**labels, "direction": each.partition("_")[0]}, getattr(found.ledger, each) / unit)
+            counts = [
+                ({**labels, "direction": direction}, getattr(found.ledger, f"{direction}_{kind}") / unit)
                 for labels, found in tasks
-                for each in directions
+                for direction in ("up", "down")
             ]
-            yield counter(name, says, *values)
+            yield counter(name, says, *counts)
         yield counter(
             "outvote_task_refused_total",
             "Records of edges that are no message of the task.",
             *((labels, found.refused) for labels, found in tasks),
         )
 
-
-class DoorCollector(Collector):
-    """Who was turned away, and who never finished."""
-
-    def __init__(self, refusals: Refusals, traffic: Traffic) -> None:
-        self._refusals = refusals
-        self._traffic = traffic
-
-    def collect(self) -> Iterable[Metric]:
+    def _doors(self) -> Iterable[Metric]:
         yield counter(
             "outvote_http_refused_total",
             "Requests turned away at the door, by reason.",
@@ -156,10 +141,15 @@ class DoorCollector(Collector):
         )
 
 
-class Requests:
-    """Counts what is answered, and how long it took until an answer began: /v1/events goes on for ever."""
+class CountRequests:
+    """Middleware that counts answers, and how long it took until each began: /v1/events goes on for ever.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    `routes` gives the pattern of an endpoint.
+    """
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, routes: Mapping[Any, str]) -> None:
+        self._app = app
+        self._routes = routes
         self._total = Counter(
             "outvote_http_requests_total",
             "Requests that were answered.",
@@ -174,26 +164,14 @@ class Requests:
             registry=registry,
         )
 
-    def note(self, route: str, method: str, answered: int, seconds: float) -> None:
-        method = method if method in METHODS else OTHER
-        self._total.labels(route, method, str(answered)).inc()
-        self._seconds.labels(route, method).observe(seconds)
-
-
-class CountRequests:
-    """The middleware that does so; `routes` gives the pattern of an endpoint."""
-
-    def __init__(self, app: ASGIApp, requests: Requests, routes: Mapping[Any, str]) -> None:
-        self._app = app
-        self._requests = requests
-        self._routes = routes
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
 
         def note(answered: int) -> None:
             route = self._routes.get(scope.get("endpoint"), OTHER)
-            self._requests.note(route, scope["method"], answered, time.perf_counter() - began)
+            method = scope["method"] if scope["method"] in METHODS else OTHER
+            self._total.labels(route, method, str(answered)).inc()
+            self._seconds.labels(route, method).observe(time.perf_counter() - began)
 
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -216,10 +194,6 @@ def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
         elif isinstance(each, Mount):
             found[each.app] = f"{each.path}/…"
     return found
-
-
-def registry_of(server: OperatedServer) -> CollectorRegistry:
-    return new_registry(ServerCollector(server))
 
 
 def _labels(found: FoldedTask) -> Labels:
