@@ -10,9 +10,9 @@ from string import Template
 
 from outvote import __version__
 from outvote.files import write_whole
-from outvote.paper.panels import Panel
 from outvote.paper.study import FIGURES, Study
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim
+from outvote.simulation.plots import Panel
 
 CAPTIONS = {
     2: (

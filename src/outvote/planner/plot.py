@@ -6,7 +6,7 @@ from pathlib import Path
 
 from outvote.files import open_whole
 from outvote.planner.plan import Option, Plan
-from outvote.simulation.palette import COLOURS
+from outvote.simulation.plots import COLOURS
 
 
 def draw(plan: Plan, path: str) -> None:
