@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
-from typing import Any
 
 from outvote.files import write_whole
 from outvote.simulation import engines
@@ -46,11 +45,13 @@ def sweep(
         if result is not None:
             advance(result.trials)
     todo = [index for index, result in enumerate(found) if result is None]
-    _load_kernels([cells[index] for index in todo])
+    for index in todo:
+        engines.warm_up(cells[index])  # before workers are forked: they then start with the kernels loaded
     if executor is None:
         for index in todo:
-            found[index] = run_cell(cells[index], _in_trials(advance, cells[index].horizon))
-            keep(cells[index], found[index], store)
+            cell = cells[index]
+            found[index] = summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
+            keep(cell, found[index], store)
     else:
         for index, result in _spread([(index, cells[index]) for index in todo], executor, advance):
             found[index] = result
@@ -62,24 +63,14 @@ def _spread(
     cells: Sequence[tuple[int, Settings]], executor: Executor, advance: Callable[[float], None]
 ) -> Iterator[tuple[int, Result]]:
     """Hand out settings, the long ones in chunks of trials, and give them back as they become complete."""
-    whole: dict[Future[Any], int] = {}
-    parts: dict[Future[Any], tuple[int, Settings, int]] = {}
+    parts: dict[Future[tuple[list[Trial], float]], tuple[int, Settings, int]] = {}
     # The longest first, so that at the end nobody waits for one that was left over.
     for index, cell in sorted(cells, key=lambda each: -engines.estimated_seconds(each[1])):
-        pieces = chunks(cell)
-        if len(pieces) == 1:
-            whole[executor.submit(run_cell, cell)] = index
-        else:
-            for start, stop in pieces:
-                parts[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
+        for start, stop in chunks(cell):
+            parts[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
     trials: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
     seconds = {index: 0.0 for index, _ in cells}
-    for future in as_completed([*whole, *parts]):
-        if future in whole:
-            result: Result = future.result()
-            advance(result.trials)
-            yield whole.pop(future), result
-            continue
+    for future in as_completed(list(parts)):
         index, cell, start = parts.pop(future)
         trials[index][start], took = future.result()
         seconds[index] += took
@@ -89,18 +80,14 @@ def _spread(
             yield index, summarise(cell, ordered, seconds[index])
 
 
-def run_cell(cell: Settings, advance: Callable[[int], None] | None = None) -> Result:
-    """A whole setting, here."""
-    return summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
-
-
 def run_chunk(
-    cell: Settings, start: int, stop: int, advance: Callable[[int], None] | None = None
+    cell: Settings, start: int, stop: int, advance: Callable[[float], None] | None = None
 ) -> tuple[list[Trial], float]:
     """Some trials of a setting, and how long they took. Runs in whatever process the executor has."""
     engines.warm_up(cell)
+    report = advance or _silent
     begin = time.perf_counter()
-    trials = engines.run_trials(cell, start, stop, advance or _silent)
+    trials = engines.run_trials(cell, start, stop, lambda draws: report(draws / cell.horizon))
     return trials, time.perf_counter() - begin
 
 
@@ -134,16 +121,6 @@ def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
     if store is None or result is None:
         return
     write_whole(store / f"{cell_name(cell)}.json", json.dumps(result.to_json(per_trial=True)))
-
-
-def _load_kernels(cells: Sequence[Settings]) -> None:
-    """Before workers are forked: they then start with the kernels loaded."""
-    for cell in cells:
-        engines.warm_up(cell)
-
-
-def _in_trials(advance: Callable[[float], None], horizon: int) -> Callable[[int], None]:
-    return lambda draws: advance(draws / horizon)
 
 
 def _silent(done: float) -> None:
