@@ -32,7 +32,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--trials", type=number, default=100, help="trials for each point (100)")
     parser.add_argument("--horizon", type=number, default=1_000_000, help="draws of a trial (1e6)")
     parser.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
-    parser.add_argument("--no-tally", action="store_true", help="the paper's own figures only, without the second set")
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run left off")
     add_workers(parser)
     add_json(parser)
@@ -45,13 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from outvote.paper.study import Study, read_figures
     from outvote.simulation.executors import cores, open_executor
 
-    study = Study(
-        trials=args.trials,
-        horizon=args.horizon,
-        seed=args.seed,
-        figures=read_figures(args.figures),
-        tally=not args.no_tally,
-    )
+    study = Study(trials=args.trials, horizon=args.horizon, seed=args.seed, figures=read_figures(args.figures))
     prepare(args.out, resume=args.resume)
     total = sum(cell.trials for cell in study.cells().values())
     with open_executor(workers=args.workers, dask=args.dask) as executor, trials_bar("trials", total) as advance:

@@ -28,7 +28,7 @@ _UNDERFLOW = 1e-290
 
 
 class NoisyOutbid:
-    """The same for noisy tallies. A likelihood costs much here: what was reckoned for a line of support is kept.
+    """By how much each mean is outbid. Tangents that were computed for a line of support are kept.
 
     Between two of the kept tangents a convex curve lies above both: so their crossing bounds it from below.
     """

@@ -53,8 +53,7 @@ def build(
         zip(cells, sweep(list(cells.values()), executor=executor, store=folder / CELLS, progress=progress), strict=True)
     )
     panels = figures.panels(study, results)
-    if study.tally:
-        panels += beyond.panels(panels, study.figures, results)
+    panels += beyond.panels(panels, study.figures, results)
     for panel in panels:
         write_csv(panel, folder)
     files = [[folder / f"{panel.name}{form}" for form in FORMATS] for panel in panels]
