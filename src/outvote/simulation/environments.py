@@ -83,7 +83,8 @@ class Environment:
         """The world of one trial. Means that drift move in a straight line over the horizon."""
         start, end = self.means, self.drift_to
         if end is not None:
-            return lambda player, draw: [a + (b - a) * (draw / horizon) for a, b in zip(start, end, strict=True)]
+            moves = [(a, b - a) for a, b in zip(start, end, strict=True)]
+            return lambda player, draw: [a + move * (draw / horizon) for a, move in moves]
         if self.spread:
             shifts = rng.normal(0.0, self.spread, (players, len(start)))
             by_player = [tuple(map(_shift, start, row)) for row in shifts.tolist()]

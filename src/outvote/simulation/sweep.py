@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
+from typing import Any
 
 from outvote.files import write_whole
 from outvote.simulation import engines
@@ -50,7 +51,7 @@ def sweep(
     if executor is None:
         for index in todo:
             cell = cells[index]
-            found[index] = summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
+            found[index] = run_cell(cell, advance)
             keep(cell, found[index], store)
     else:
         for index, result in _spread([(index, cells[index]) for index in todo], executor, advance):
@@ -63,14 +64,24 @@ def _spread(
     cells: Sequence[tuple[int, Settings]], executor: Executor, advance: Callable[[float], None]
 ) -> Iterator[tuple[int, Result]]:
     """Hand out settings, the long ones in chunks of trials, and give them back as they become complete."""
-    parts: dict[Future[tuple[list[Trial], float]], tuple[int, Settings, int]] = {}
+    whole: dict[Future[Any], int] = {}
+    parts: dict[Future[Any], tuple[int, Settings, int]] = {}
     # The longest first, so that at the end nobody waits for one that was left over.
     for index, cell in sorted(cells, key=lambda each: -engines.estimated_seconds(each[1])):
-        for start, stop in chunks(cell):
-            parts[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
+        pieces = chunks(cell)
+        if len(pieces) == 1:
+            whole[executor.submit(run_cell, cell)] = index
+        else:
+            for start, stop in pieces:
+                parts[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
     trials: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
     seconds = {index: 0.0 for index, _ in cells}
-    for future in as_completed(list(parts)):
+    for future in as_completed([*whole, *parts]):
+        if future in whole:
+            result: Result = future.result()
+            advance(result.trials)
+            yield whole.pop(future), result
+            continue
         index, cell, start = parts.pop(future)
         trials[index][start], took = future.result()
         seconds[index] += took
@@ -78,6 +89,11 @@ def _spread(
         if sum(map(len, trials[index].values())) == cell.trials:
             ordered = [trial for _, piece in sorted(trials.pop(index).items()) for trial in piece]
             yield index, summarise(cell, ordered, seconds[index])
+
+
+def run_cell(cell: Settings, advance: Callable[[float], None] | None = None) -> Result:
+    """A whole setting. Its result is much smaller than its trials, which need not be sent."""
+    return summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
 
 
 def run_chunk(
