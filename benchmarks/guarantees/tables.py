@@ -78,12 +78,11 @@ def speed_up(rows: list[Record]) -> str:
     """Printed, computed and measured."""
     head = ["N = N_γ", *(f"{row['players']:,}" for row in rows)]
     counts = [row["players"] for row in rows]
-    shares = {players: [1 / players] * players for players in counts}
     lines = [
         ["printed: N·ln(1/δ)/ln(K/δ)", *(number(theory.theorem_2_printed(ARMS, DELTA, each)) for each in counts)],
     ]
     for rule, name in (("paper", "paper's η"), ("certified", "certified η")):
-        computed = [theory.speed_up(schedule(rule, each), DELTA, shares[each], each) for each in counts]
+        computed = [theory.proposition_1(schedule(rule, each), DELTA) for each in counts]
         measured = [row["alone"]["draws"]["mean"] / row[rule]["draws"]["mean"] for row in rows]
         lines += [
             [f"computed, {name}", *(f"{each:.2f}" for each in computed)],

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from outvote.privacy import posterior
-from outvote.simulation.palette import COLOURS
+from outvote.simulation.plots import COLOURS
 
 FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "adversary.png"
 LINES = {0.1: COLOURS["dme"], 0.3: COLOURS["tally"], 0.5: COLOURS["edme"]}

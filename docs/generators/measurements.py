@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from benchmarks.privacy import tables as adversary
 from benchmarks.scale import tables as scale
 from benchmarks.tally import tables as tally
 
-from outvote.paper import report
+from outvote.paper.report import interval
 from outvote.paper.study import Study
-from outvote.paper.verdicts import Claim
+from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim
 
 DOCS = Path(__file__).parents[1]
 BENCHMARKS = DOCS.parent / "benchmarks"
@@ -24,8 +25,19 @@ BENCHMARKS = DOCS.parent / "benchmarks"
 
 def claims() -> str:
     """The verdicts of the last full run of `outvote paper` that was taken into the documents."""
-    found = _kept(DOCS / "claims.json")
-    return report.markdown(Study(), [Claim(**claim) for claim in found])
+    found = [Claim(**claim) for claim in _kept(DOCS / "claims.json")]
+    study, counts = Study(), Counter(claim.verdict for claim in found)
+    lines = [
+        f"{study.trials} trials of {study.horizon:,} draws, seed {study.seed}: {counts[HOLDS]} claims hold, "
+        f"{counts[IN_PART]} hold in part, {counts[DOES_NOT]} do not hold.",
+        "",
+        "| place | statement | measured (95 % interval) | verdict | why |",
+        "|---|---|---|---|---|",
+    ]
+    for claim in found:
+        cells = (claim.place, claim.statement, interval(claim), f"**{claim.verdict}**", claim.why)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
 
 
 def measured_tables() -> dict[str, Callable[[], str]]:

@@ -142,13 +142,6 @@ def test_one_figure_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "report.html" in capsys.readouterr().out.replace("\n", "")  # a long path is broken where the line ends
 
 
-def test_tally_can_be_left_out(tmp_path: Path) -> None:
-    options = ["--trials", "3", "--figures", "2", "--horizon", "1e5", "--no-tally"]
-    assert main(["paper", "--out", str(tmp_path), *options]) == 0
-    assert (tmp_path / "figure-2a.png").exists()
-    assert not [path.name for path in tmp_path.iterdir() if "tally" in path.name or "frontier" in path.name]
-
-
 BAD_INPUT = {
     "--trials 0": ("trials", "0", "at least 1"),
     "--horizon -5": ("horizon", "-5", "at least 1"),

@@ -57,7 +57,7 @@ def test_the_first_fifth_of_the_players_has_four_fifths_of_the_draws(
 ) -> None:
     activity = eighty_twenty(players)
     assert activity.players == players
-    assert activity.default_active_players() == busy
+    assert activity.active_players == busy
     assert activity.weights[:busy] == pytest.approx((busy_share,) * busy)
     assert activity.weights[busy:] == pytest.approx((rare_share,) * (players - busy))
     assert sum(activity.weights) == pytest.approx(1.0)
@@ -117,7 +117,7 @@ def test_an_activity_is_read_as_it_is_named(text: str | Sequence[float], name: s
     activity = read_activity(text, 4)
     assert activity.name == name
     assert activity.players == 4
-    assert activity.longest_horizon() == float("inf")
+    assert activity.length == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_an_activity_that_cannot_be_read_is_refused(text: Any, parts: list[str])
 def test_a_trace_is_replayed_in_its_order(tmp_path: Path) -> None:
     activity = trace(written(tmp_path, "2\n0\n\n 1 \n2\r\n0"), 3)
     assert (activity.length, activity.players, activity.name) == (5, 3, "trace")
-    assert activity.longest_horizon() == 5
-    assert activity.default_active_players() == 3
+    assert activity.length == 5
+    assert activity.active_players == 3
     assert drawn(activity, 5, seed=0) == drawn(activity, 5, seed=1) == [2, 0, 1, 2, 0]
     assert drawn(activity, 3) == [2, 0, 1]
 
@@ -223,8 +223,8 @@ def test_the_last_players_may_be_dead_and_the_others_share_the_draws_as_before()
 
 
 def test_dead_players_do_not_change_how_many_are_meant_to_be_active() -> None:
-    assert with_dead_players(uniform(64), 10).default_active_players() == 64
-    assert with_dead_players(eighty_twenty(64), 10).default_active_players() == 13
+    assert with_dead_players(uniform(64), 10).active_players == 64
+    assert with_dead_players(eighty_twenty(64), 10).active_players == 13
 
 
 @pytest.mark.parametrize("dead", [4, 5, -1])

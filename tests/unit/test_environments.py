@@ -12,10 +12,7 @@ from outvote.core.errors import InvalidTask
 from outvote.simulation.environments import (
     PROBLEMS,
     BetaLaw,
-    BySite,
-    Drifting,
     Environment,
-    Fixed,
     World,
     bernoulli,
     best_arms,
@@ -74,29 +71,27 @@ def test_a_concentration_that_cannot_be_is_refused(concentration: float) -> None
 
 def test_by_default_means_are_the_same_for_everybody_and_always() -> None:
     world = started(Environment((0.7, 0.2)))
-    assert isinstance(world, Fixed)
-    assert world.means(0, 1) == world.means(4, 100) == (0.7, 0.2)
+    assert world(0, 1) == world(4, 100) == (0.7, 0.2)
 
 
 def test_site_effects_differ_by_player_and_stay_within_a_trial() -> None:
     world = started(Environment((0.7, 0.5, 0.1), spread=0.5))
-    assert isinstance(world, BySite)
-    means = [tuple(world.means(player, 1)) for player in range(5)]
+    means = [tuple(world(player, 1)) for player in range(5)]
     assert len(set(means)) == 5
     assert all(0 < mean < 1 for row in means for mean in row)
-    assert [tuple(world.means(player, 99)) for player in range(5)] == means
+    assert [tuple(world(player, 99)) for player in range(5)] == means
 
 
 def test_site_effects_come_from_the_generator_that_is_passed_in() -> None:
     environment = Environment((0.7, 0.5), spread=0.5)
-    assert started(environment, seed=1) == started(environment, seed=1)
-    assert started(environment, seed=1) != started(environment, seed=2)
+    first, again, other = (started(environment, seed=seed)(0, 1) for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_site_effects_are_normal_on_the_logit_scale() -> None:
     world = started(Environment((0.7, 0.2), spread=0.5), players=10_000)
     for arm, mean in enumerate((0.7, 0.2)):
-        logits = [math.log(m / (1 - m)) for m in (world.means(player, 1)[arm] for player in range(10_000))]
+        logits = [math.log(m / (1 - m)) for m in (world(player, 1)[arm] for player in range(10_000))]
         # standard errors .005 and .0035; six of them: a false alarm in 1e8
         assert float(np.mean(logits)) == pytest.approx(math.log(mean / (1 - mean)), abs=0.03)
         assert float(np.std(logits)) == pytest.approx(0.5, abs=0.022)
@@ -104,21 +99,20 @@ def test_site_effects_are_normal_on_the_logit_scale() -> None:
 
 def test_a_certain_arm_has_no_site_effect() -> None:
     world = started(Environment((1.0, 0.0, 0.5), spread=2.0))
-    assert all(list(world.means(player, 1)[:2]) == [1.0, 0.0] for player in range(5))
+    assert all(list(world(player, 1)[:2]) == [1.0, 0.0] for player in range(5))
 
 
 def test_a_wild_spread_still_gives_means() -> None:
     world = started(Environment((0.7, 0.2), spread=1e5), players=100)
-    assert all(0.0 <= mean <= 1.0 for player in range(100) for mean in world.means(player, 1))
+    assert all(0.0 <= mean <= 1.0 for player in range(100) for mean in world(player, 1))
 
 
 def test_drifting_means_go_in_a_straight_line_from_start_to_end() -> None:
     world = started(Environment((0.7, 0.1), drift_to=(0.3, 0.9)), horizon=200)
-    assert isinstance(world, Drifting)
-    assert list(world.means(0, 0)) == pytest.approx([0.7, 0.1])
-    assert list(world.means(3, 50)) == pytest.approx([0.6, 0.3])
-    assert list(world.means(0, 100)) == pytest.approx([0.5, 0.5])
-    assert list(world.means(1, 200)) == pytest.approx([0.3, 0.9])
+    assert list(world(0, 0)) == pytest.approx([0.7, 0.1])
+    assert list(world(3, 50)) == pytest.approx([0.6, 0.3])
+    assert list(world(0, 100)) == pytest.approx([0.5, 0.5])
+    assert list(world(1, 200)) == pytest.approx([0.3, 0.9])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +146,8 @@ def test_an_environment_that_cannot_be_is_refused(
 
 
 def test_a_pull_gives_the_reward_and_the_gap_to_the_best_arm() -> None:
-    pull = puller(Fixed((0.7, 0.2)), bernoulli)
+    environment = Environment((0.7, 0.2))
+    pull = puller(environment, started(environment))
     assert pull(0, 0, 1, 0.69) == (1.0, 0.0)
     assert pull(0, 0, 1, 0.7) == (0.0, 0.0)
     assert pull(3, 1, 9, 0.19) == pytest.approx((1.0, 0.5))
@@ -160,10 +155,11 @@ def test_a_pull_gives_the_reward_and_the_gap_to_the_best_arm() -> None:
 
 
 def test_a_pull_is_judged_by_the_means_of_its_player_and_draw() -> None:
-    by_site = puller(BySite(((0.7, 0.2), (0.1, 0.9))), bernoulli)
+    by_site = puller(Environment((0.7, 0.2), spread=1.0), lambda player, draw: ((0.7, 0.2), (0.1, 0.9))[player])
     assert by_site(0, 1, 1, 0.5) == pytest.approx((0.0, 0.5))
     assert by_site(1, 1, 1, 0.5) == (1.0, 0.0)
-    drifting = puller(Drifting((0.0, 1.0), (1.0, 0.0), 10), bernoulli)
+    environment = Environment((0.0, 1.0), drift_to=(1.0, 0.0))
+    drifting = puller(environment, started(environment, horizon=10))
     assert drifting(0, 0, 0, 0.5) == (0.0, 1.0)
     assert drifting(0, 0, 10, 0.5) == (1.0, 0.0)
 
@@ -172,8 +168,8 @@ def test_the_fast_way_pays_the_same_as_the_plain_one() -> None:
     def same(mean: float, uniform: float) -> float:
         return bernoulli(mean, uniform)
 
-    world = Fixed(PROBLEMS[1])
-    fast, plain = puller(world, bernoulli), puller(world, same)
+    environments = Environment(PROBLEMS[1]), Environment(PROBLEMS[1], law=same)
+    fast, plain = (puller(each, started(each)) for each in environments)
     rng = np.random.default_rng(0)
     for uniform in [0.0, *PROBLEMS[1], *rng.random(500).tolist()]:
         for arm in range(10):

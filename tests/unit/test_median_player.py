@@ -223,7 +223,6 @@ def test_instances_with_epochs_of_different_length_share_every_event() -> None:
     # η = .9: 3 and 7 pulls as in the table. η = .9/e²: ln(9/.45) + 2 = 4.996: 5; 16/9·(ln 40 + 2) = 10.11: 11.
     player = two_instances(math.log(0.9), math.log(0.9) - 2)
     worth = (1.0, 0.5, 0.0)
-    assert player.instances == 2
     # three of each: the first instance ends its first epoch
     assert play(player, 8, worth) == []
     assert play(player, 1, worth) == [Vote(2, 0, 0)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +31,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--trials", type=number, default=100, help="trials for each point (100)")
     parser.add_argument("--horizon", type=number, default=1_000_000, help="draws of a trial (1e6)")
     parser.add_argument("--seed", type=number, default=0, help="seed of all randomness (0)")
-    parser.add_argument("--no-tally", action="store_true", help="the paper's own figures only, without the second set")
     parser.add_argument("--resume", action="store_true", help="go on where an interrupted run left off")
     add_workers(parser)
     add_json(parser)
@@ -41,37 +38,16 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from contextlib import ExitStack
-
-    from outvote.paper.panels import load_matplotlib
-    from outvote.simulation.executors import cores, fork
-
-    with ExitStack() as stack:
-        drawers = None
-        if args.workers != 1 and cores() > 1:
-            # They load matplotlib while this process loads and runs the engines; one is enough for a figure or two.
-            drawers = stack.enter_context(fork(cores() if len(args.figures) > 2 else 1, load_matplotlib))
-            drawers.submit(os.getpid)
-        return run_study(args, drawers)
-
-
-def run_study(args: argparse.Namespace, drawers: Executor | None) -> int:
     from outvote.cli.progress import trials_bar
     from outvote.paper.build import build, prepare
     from outvote.paper.study import Study, read_figures
-    from outvote.simulation.executors import open_executor
+    from outvote.simulation.executors import cores, open_executor
 
-    study = Study(
-        trials=args.trials,
-        horizon=args.horizon,
-        seed=args.seed,
-        figures=read_figures(args.figures),
-        tally=not args.no_tally,
-    )
+    study = Study(trials=args.trials, horizon=args.horizon, seed=args.seed, figures=read_figures(args.figures))
     prepare(args.out, resume=args.resume)
     total = sum(cell.trials for cell in study.cells().values())
     with open_executor(workers=args.workers, dask=args.dask) as executor, trials_bar("trials", total) as advance:
-        claims = build(study, args.out, executor=executor, drawers=drawers, progress=advance)
+        claims = build(study, args.out, executor=executor, drawers=args.workers or cores(), progress=advance)
     if write_result(args, {"claims": [claim.to_json() for claim in claims]}):
         show(claims, args.out)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli.options import (
@@ -105,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     with trials_bar(f"{settings.protocol}, {settings.trials} trials", settings.trials) as advance:
         result = run_settings(settings, workers=workers, dask=args.dask, progress=advance)
     if args.plot:
-        plots.draw_regret(result, args.plot)
+        plots.draw(plots.regret_panel(result), Path(args.plot))
     if write_result(args, result.to_json(per_trial=args.per_trial)):
         show(result)
         if args.plot:

@@ -13,8 +13,8 @@ from typing import Protocol
 from outvote.core.noise import times_log
 from outvote.core.noisy_outbid import NoisyOutbid
 
-_PRECISION = 60
-"""Halvings of an interval: to the last bit."""
+_PRECISION = 40
+"""Halvings of an interval: to twelve digits."""
 
 
 class Outbid(Protocol):
@@ -51,9 +51,6 @@ class Outbid(Protocol):
 
         It touches, or all but: so a bound by such lines is always safe, and is as good as exact.
         """
-
-    def about(self, slope: float) -> tuple[float, float]:
-        """About the same, sooner: to search with, not to prove with."""
 
 
 def outbid(counts: Sequence[tuple[int, Sequence[int]]], budget: float | None) -> Outbid:
@@ -107,8 +104,6 @@ class JeffreysOutbid:
         rest = min(2.0 * towards / (both + math.sqrt(max(both * both - 4.0 * steep * towards, 0.0))), 1.0)
         mean, other = (1.0 - rest, rest) if slope > 0 else (rest, 1.0 - rest)
         return mean, self._value(mean, other)
-
-    about = support
 
     def _value(self, mean: float, other: float) -> float:
         return self._mixture - times_log(self._successes, mean) - times_log(self._failures, other)

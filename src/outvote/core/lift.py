@@ -17,8 +17,6 @@ _MOST_LOOSE = 3e-7
 """Lines that all but touch may prove a ratio that is too large by this part; more is searched for once more."""
 _ROUNDING = 1e-9
 """What an end is moved outwards, against the rounding of sums."""
-_FEW_STEPS = 12
-"""After which a rough search is given up."""
 _MOST_STEPS = 100
 """Of a search: far beyond what any needs."""
 
@@ -68,8 +66,7 @@ class _Pair:
         """An upper end of p − q."""
         if self._arm(1.0) + self._rival(0.0) <= self._limit:
             return 1.0
-        self._search(1.0, proved=False)
-        bound, _ = self._search(1.0, proved=True)
+        bound, _ = self._search(1.0)
         return min(bound + _ROUNDING, 1.0)
 
     def most_ratio(self) -> float | None:
@@ -80,39 +77,30 @@ class _Pair:
         """
         if self._rival(0.0) + self._arm.least <= self._limit:
             return None
-        slope = self._slope
-        ratio, _ = self._newton(self._arm.best / self._rival.best, proved=False)
-        if math.isinf(ratio):  # there was nothing to be found roughly
-            ratio, self._slope = self._arm.best / self._rival.best, slope
-        _, least = self._newton(ratio, proved=True)
-        return None if math.isinf(least) else least * (1.0 + _ROUNDING)
-
-    def _newton(self, ratio: float, *, proved: bool) -> tuple[float, float]:
-        """The last ratio, infinite if there was no end to it, and the least one that bounds all."""
+        start = ratio = self._arm.best / self._rival.best
         least = math.inf
-        for _ in range(_MOST_STEPS if proved else _FEW_STEPS):
-            bound, q = self._search(ratio, proved=proved, relative=True)
+        for _ in range(_MOST_STEPS):
+            bound, q = self._search(ratio, relative=True)
             if bound <= 0.0:
                 least = min(least, ratio)
                 if -bound <= _MOST_LOOSE * ratio * q or q <= 0.0:
-                    return ratio, least
+                    break
             step = ratio + bound / q if q > 0.0 else 2.0 * ratio + 1.0
-            ratio = max(step, self._arm.best / self._rival.best) * (1.0 + _CLOSE)
-        return math.inf, least
+            ratio = max(step, start) * (1.0 + _CLOSE)
+        return None if math.isinf(least) else least * (1.0 + _ROUNDING)
 
-    def _search(self, price: float, *, proved: bool, relative: bool = False) -> tuple[float, float]:
+    def _search(self, price: float, *, relative: bool = False) -> tuple[float, float]:
         """A bound of p − price·q, and the q where it touches.
 
         A slope at which so much is `left` makes the bound about left²/(4·room·slope) too large if outbids rise with the
         square of the slope, and some times that if they rise more slowly.
         """
-        arm, rival = (self._arm.support, self._rival.support) if proved else (self._arm.about, self._rival.about)
         slope, room = self._slope, self._room
         least = math.inf
         ends: dict[bool, tuple[float, float]] = {}
         for _ in range(_MOST_STEPS):
-            p, height = arm(slope)
-            q, depth = rival(-price * slope)
+            p, height = self._arm.support(slope)
+            q, depth = self._rival.support(-price * slope)
             left = self._limit - height - depth
             bound = p - price * q + left / slope
             if bound < least:

@@ -170,11 +170,6 @@ class MedianPlayer:
         """K^n: the arms that this player may play."""
         return tuple(lane.arm for lane in self._lanes if lane.remaining)
 
-    @property
-    def instances(self) -> int:
-        """M."""
-        return len(self._instances)
-
     def candidates(self, instance: int = 0) -> tuple[int, ...]:
         """K^n_l: the arms that this player would not eliminate."""
         return tuple(sorted(self._instances[instance].candidates))

@@ -19,6 +19,8 @@ _TOUCH = 1e-7
 """How far below the curve a line of support may pass, in parts of its slope times the mean."""
 _CLOSE = 1.0 / GRID**2
 """Samples so close have a cubic between them that is as good as exact."""
+_FIRST = (-6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0)
+"""Where samples start, in standard deviations from the likeliest mean: most lines of support touch there."""
 _MOST_SAMPLES = 80
 """At most so many more for one line: far beyond what any needs."""
 _UNDERFLOW = 1e-290
@@ -26,7 +28,7 @@ _UNDERFLOW = 1e-290
 
 
 class NoisyOutbid:
-    """The same for noisy tallies. A likelihood costs much here: what was reckoned for a line of support is kept.
+    """By how much each mean is outbid. Tangents that were computed for a line of support are kept.
 
     Between two of the kept tangents a convex curve lies above both: so their crossing bounds it from below.
     """
@@ -50,10 +52,10 @@ class NoisyOutbid:
         alpha = math.exp(-budget)
         noise = tallies * 2.0 * alpha / (1.0 - alpha) ** 2
         self.deviation = math.sqrt(self.inside * (1.0 - self.inside) * trials + noise) / trials
-        self._exact = _Curve()
-        for mean in (0.0, 1.0):
-            self._exact.add(mean, *self._tangent(mean))
-        self._rough = _rough([self._mixture - value for value in on_grid], self._exact)
+        self._curve = _Curve()
+        near = (self.inside + times * self.deviation for times in _FIRST)
+        for mean in (0.0, 1.0, *(mean for mean in near if 0.0 < mean < 1.0)):
+            self._curve.add(mean, *self._tangent(mean))
 
     def __call__(self, mean: float) -> float:
         return self._mixture - self._log_likelihood(mean)
@@ -62,21 +64,21 @@ class NoisyOutbid:
     def best(self) -> float:
         """Where the slope is 0, to ten digits."""
         for _ in range(_MOST_SAMPLES):
-            after = self._exact.after(0.0)
-            if after in (0, len(self._exact.means)):
-                return self._exact.end(after)[0]
-            if self._exact.means[after] - self._exact.means[after - 1] < 1e-5 or not self._sample(0.0, after):
+            after = self._curve.after(0.0)
+            if after in (0, len(self._curve.means)):
+                return self._curve.end(after)[0]
+            if self._curve.means[after] - self._curve.means[after - 1] < 1e-5 or not self._sample(0.0, after):
                 break
-        return self._exact.on_cubic(0.0, after)[0]
+        return self._curve.on_cubic(0.0, after)[0]
 
     @functools.cached_property
     def least(self) -> float:
-        after = self._exact.after(0.0) if self.best else 0
-        inner = 0 < after < len(self._exact.means)
-        return min((self._exact.crossing(after) if inner else self._exact.end(after))[1], 0.0)
+        after = self._curve.after(0.0) if self.best else 0
+        inner = 0 < after < len(self._curve.means)
+        return min((self._curve.crossing(after) if inner else self._curve.end(after))[1], 0.0)
 
     def support(self, slope: float) -> tuple[float, float]:
-        curve = self._exact
+        curve = self._curve
         for _ in range(_MOST_SAMPLES):
             after = curve.after(slope)
             if after in (0, len(curve.means)):
@@ -90,27 +92,11 @@ class NoisyOutbid:
         point = curve.on_cubic(slope, after)[0] if close else curve.means[near]
         return point, value + slope * (point - mean)
 
-    def about(self, slope: float) -> tuple[float, float]:
-        after = self._rough.after(slope)
-        inner = 0 < after < len(self._rough.means)
-        return self._rough.on_cubic(slope, after) if inner else self._rough.end(after)
-
     def _sample(self, slope: float, after: int) -> bool:
-        """Reckon the curve once more, nearer to where it has this slope; False if floating point ends here.
-
-        First where the rough curve has it. If that was sampled and is off by e, where the rough curve has e more the
-        other way: then the two enclose it closely, and a cubic finds it.
-        """
-        curve = self._exact
-        low, high = curve.means[after - 1], curve.means[after]
+        """Reckon the curve once more, nearer to where it has this slope; False if floating point ends here."""
+        curve = self._curve
         mean = curve.on_cubic(slope, after)[0]
-        if high - low > _CLOSE:
-            guess = self.about(slope)[0]
-            nearest = after if high - guess < guess - low else after - 1
-            if not low < guess < high and math.isfinite(curve.slopes[nearest]):
-                guess = self.about(2.0 * slope - curve.slopes[nearest])[0]
-            mean = guess if low < guess < high else mean
-        if not low < mean < high:
+        if not curve.means[after - 1] < mean < curve.means[after]:
             return False
         curve.add(mean, *self._tangent(mean))
         return True
@@ -201,28 +187,6 @@ class _Curve:
         under = linear + math.sqrt(max(linear * linear - 4.0 * square * (d - slope), 0.0))
         part = min(max(2.0 * (slope - d) / under, 0.0), 1.0) if under > 0.0 else 0.5
         return a + part * width, f + part * width * (d + part * (linear / 2.0 + part * square / 3.0))
-
-
-def _rough(on_grid: Sequence[float], ends: _Curve) -> _Curve:
-    """The curve through the grid, with slopes from differences on the arc-sine scale, on which 0 and 1 are mirrors."""
-    curve = _Curve()
-    means, values, slopes = list(ends.means), list(ends.values), list(ends.slopes)
-    mirrored = [on_grid[1], on_grid[0], *on_grid, on_grid[-1], on_grid[-2]]
-    found = []
-    lowest = on_grid.index(min(on_grid))
-    for index, mean in enumerate(_grid()):
-        a, b, _, c, d = mirrored[index : index + 5]
-        if math.isfinite(a + b + c + d):
-            rise = (8.0 * (c - b) - (d - a)) / 12.0 * (2 * GRID / math.pi)
-            found.append(rise / (2.0 * math.sqrt(mean * (1.0 - mean))))
-        else:
-            found.append(math.inf if index > lowest else -math.inf)
-    for index in range(1, GRID):  # rounding and coarseness must not turn it back
-        found[index] = max(found[index], found[index - 1])
-    curve.means = [means[0], *_grid(), means[1]]
-    curve.values = [values[0], *on_grid, values[1]]
-    curve.slopes = [min(slopes[0], found[0]), *found, max(slopes[1], found[-1])]
-    return curve
 
 
 @functools.lru_cache(maxsize=64)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from outvote.paper.panels import Curve, Panel
 from outvote.paper.study import CURVE_PLAYERS, FIGURE_6_PLAYERS, PANELS, PLAYERS, panel_name, shared_name
+from outvote.simulation.plots import Curve, Panel
 from outvote.simulation.results import Result
 from outvote.simulation.settings import Settings
 
@@ -70,8 +70,8 @@ def _with_tally(panel: Panel, results: Mapping[str, Result]) -> Panel:
     else:
         problem, activity = PANELS[figure]
         cell = results[panel_name("tally", problem, activity, CURVE_PLAYERS)]
-        added = Curve("tally", [*map(float, cell.draws)], cell.regret.mean, cell.regret.low, cell.regret.high)
-    return replace(panel, name=f"tally-{panel.name}", curves=[*map(_without_zero, panel.curves), added], log_y=True)
+        added = Curve.over_time(cell)
+    return replace(panel, name=f"tally-{panel.name}", curves=[*map(_without_zero, [*panel.curves, added])], log_y=True)
 
 
 def _without_zero(curve: Curve) -> Curve:

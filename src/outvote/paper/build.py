@@ -10,11 +10,13 @@ from pathlib import Path
 from outvote.core.errors import InvalidTask
 from outvote.paper import beyond, figures, report
 from outvote.paper.claims import judge_all
-from outvote.paper.panels import draw, write_csv
 from outvote.paper.study import Study
 from outvote.paper.verdicts import Claim
+from outvote.simulation.executors import fork
+from outvote.simulation.plots import Panel, draw
 from outvote.simulation.sweep import sweep
 
+FORMATS = (".png", ".svg")
 CELLS = "cells"
 """The folder of finished cells, from which an interrupted run goes on."""
 
@@ -39,30 +41,37 @@ def build(
     folder: Path,
     *,
     executor: Executor | None,
-    drawers: Executor | None = None,
+    drawers: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> list[Claim]:
     """Run what is missing and write everything; returns the claims (none where only some figures were chosen).
 
-    `executor` runs the cells, `drawers` draw the panels; without them everything is done here.
+    `executor` runs the cells, without one they run here. So many processes draw the panels.
     """
     cells = study.cells()
     results = dict(
         zip(cells, sweep(list(cells.values()), executor=executor, store=folder / CELLS, progress=progress), strict=True)
     )
     panels = figures.panels(study, results)
-    if study.tally:
-        panels += beyond.panels(panels, study.figures, results)
-    drawn = [drawers.submit(draw, panel, folder) for panel in panels] if drawers else []
+    panels += beyond.panels(panels, study.figures, results)
     for panel in panels:
         write_csv(panel, folder)
-        if not drawers:
-            draw(panel, folder)
+    files = [[folder / f"{panel.name}{form}" for form in FORMATS] for panel in panels]
+    with fork(drawers) as pool:
+        for _ in pool.map(draw, panels, *zip(*files, strict=True)):
+            pass
     claims = judge_all(study, results) if study.whole else []
     if claims:
         text = json.dumps([claim.to_json() for claim in claims], ensure_ascii=False, indent=1, allow_nan=False)
         (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
-    for future in drawn:
-        future.result()
     report.write(folder / "report.html", study, panels, claims, folder)
     return claims
+
+
+def write_csv(panel: Panel, folder: Path) -> None:
+    """One file for each curve: x, mean, low, high."""
+    for curve in panel.curves:
+        rows = ["x,mean,low,high"]
+        for x, mean, low, high in zip(curve.x, curve.mean, curve.low, curve.high, strict=True):
+            rows.append(",".join("" if value is None else f"{value:.10g}" for value in (x, mean, low, high)))
+        (folder / f"{panel.name}-{curve.protocol}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")

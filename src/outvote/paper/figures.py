@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from outvote.paper.panels import Curve, Panel
 from outvote.paper.study import (
     ACTIVE_PLAYERS,
     CURVE_PLAYERS,
@@ -16,6 +15,7 @@ from outvote.paper.study import (
     panel_name,
     shared_name,
 )
+from outvote.simulation.plots import Curve, Panel
 from outvote.simulation.results import Result
 
 
@@ -63,16 +63,7 @@ def _over_time(results: Mapping[str, Result], figure: int, problem: int, activit
         name=f"figure-{figure}b",
         title=f"Problem {problem}, {describe(activity)}, {CURVE_PLAYERS} players",
         x_label="draws of players",
-        curves=[
-            Curve(
-                cell.protocol,
-                [0.0, *map(float, cell.draws)],
-                [0.0, *cell.regret.mean],
-                [0.0, *cell.regret.low],
-                [0.0, *cell.regret.high],
-            )
-            for cell in cells
-        ],
+        curves=[Curve.over_time(cell) for cell in cells],
     )
 
 
@@ -87,7 +78,7 @@ def _over_active_players(study: Study, results: Mapping[str, Result], problem: i
         title=f"Problem {problem}, {FIGURE_6_PLAYERS} players, {describe('80-20')}: regret after {study.horizon:,}",
         x_label="N_γ given to DME",
         curves=curves,
-        mark=(round(0.2 * FIGURE_6_PLAYERS), "true N_γ"),
+        marks=[(round(0.2 * FIGURE_6_PLAYERS), "true N_γ")],
     )
 
 

@@ -10,9 +10,9 @@ from string import Template
 
 from outvote import __version__
 from outvote.files import write_whole
-from outvote.paper.panels import Panel
 from outvote.paper.study import FIGURES, Study
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim
+from outvote.simulation.plots import Panel
 
 CAPTIONS = {
     2: (
@@ -108,7 +108,7 @@ def write(path: Path, study: Study, panels: Sequence[Panel], claims: Sequence[Cl
         seed=study.seed,
         counts=_counts(claims),
         figures="\n".join(_figure(figure, panels, folder) for figure in FIGURES if figure in study.figures),
-        tally=_beyond(panels, folder) if study.tally else "",
+        tally=_beyond(panels, folder),
         claims=_claims(claims),
     )
     write_whole(path, page)
@@ -189,19 +189,3 @@ def number(value: float) -> str:
     if abs(value) >= 1e7:
         return f"{value:.3g}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def markdown(study: Study, claims: Sequence[Claim]) -> str:
-    """The claims as a table for the documents."""
-    counts = Counter(claim.verdict for claim in claims)
-    lines = [
-        f"{study.trials} trials of {study.horizon:,} draws, seed {study.seed}: {counts[HOLDS]} claims hold, "
-        f"{counts[IN_PART]} hold in part, {counts[DOES_NOT]} do not hold.",
-        "",
-        "| place | statement | measured (95 % interval) | verdict | why |",
-        "|---|---|---|---|---|",
-    ]
-    for claim in claims:
-        cells = (claim.place, claim.statement, interval(claim), f"**{claim.verdict}**", claim.why)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)

@@ -37,8 +37,6 @@ class Study:
     horizon: int = 1_000_000
     seed: int = 0
     figures: tuple[int, ...] = FIGURES
-    tally: bool = True
-    """Draw the figures once more with Tally in them."""
 
     def __post_init__(self) -> None:
         for figure in self.figures:
@@ -53,13 +51,11 @@ class Study:
 
     def cells(self) -> dict[str, Settings]:
         """All cells that the chosen figures need, and the claims' own where all figures are chosen."""
-        found: dict[str, Settings] = {}
+        from outvote.paper import beyond  # which needs the names of this module
+
+        found = beyond.cells(self.figures, self.cell)
         for figure in self.figures:
             found |= self.figure_6_cells() if figure == 6 else self.panel_cells(*PANELS[figure])
-        if self.tally:
-            from outvote.paper import beyond  # which needs the names of this module
-
-            found |= beyond.cells(self.figures, self.cell)
         return found | self.claim_cells() if self.whole else found
 
     def panel_cells(self, problem: int, activity: str) -> dict[str, Settings]:

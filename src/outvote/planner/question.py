@@ -92,7 +92,7 @@ def ask(
         )
     total = _traffic(traffic, sites)
     law = _activity(activity, traffic, sites)
-    active = float(law.default_active_players() if active_players is None else active_players)
+    active = float(law.active_players if active_players is None else active_players)
     question = Question(
         arms=count,
         players=sites,

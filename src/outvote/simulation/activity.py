@@ -28,22 +28,19 @@ class Activity(Protocol):
     def name(self) -> str: ...
     @property
     def players(self) -> int: ...
-
-    def default_active_players(self) -> int:
+    @property
+    def active_players(self) -> int:
         """N_γ where the experimenter names none."""
-        ...
 
-    def longest_horizon(self) -> float:
+    @property
+    def length(self) -> float:
         """How many draws there are to be had."""
-        ...
 
     def describe(self) -> list[Any]:
         """What decides who is active, in plain JSON types."""
-        ...
 
     def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         """The active player of each draw and the uniform number of its reward, in blocks."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -53,16 +50,11 @@ class Weighted:
     name: str
     weights: tuple[float, ...]
     active_players: int
+    length: float = math.inf
 
     @property
     def players(self) -> int:
         return len(self.weights)
-
-    def default_active_players(self) -> int:
-        return self.active_players
-
-    def longest_horizon(self) -> float:
-        return math.inf
 
     def describe(self) -> list[Any]:
         return [self.name, *self.weights]
@@ -116,11 +108,9 @@ class Trace:
     length: int
     name: str = "trace"
 
-    def default_active_players(self) -> int:
+    @property
+    def active_players(self) -> int:
         return self.players
-
-    def longest_horizon(self) -> float:
-        return self.length
 
     def describe(self) -> list[Any]:
         return [self.name, str(self.path), self.length]

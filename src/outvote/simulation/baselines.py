@@ -37,18 +37,12 @@ class LocalMedianPlayer:
     def remaining(self) -> tuple[int, ...]:
         return self._inner.remaining
 
-    @property
-    def status(self) -> str:
-        return self._inner.status
-
     def candidates(self, instance: int = 0) -> tuple[int, ...]:
         return self._inner.candidates(instance)
 
 
 class Ucb1Player:
     """UCB1 (Auer et al. 2002): each arm once, then the highest μ̂_k + √(2 ln t / t_k). It never eliminates."""
-
-    status = "exploring"
 
     def __init__(self, arms: int) -> None:
         self._arms = tuple(range(arms))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from outvote.core.errors import InvalidTask
 
 RewardLaw: TypeAlias = Callable[[float, float], float]
 """(mean, uniform number in [0, 1)) -> reward in [0, 1], whose expectation is the mean."""
+World: TypeAlias = Callable[[int, int], Sequence[float]]
+"""(player, draw) -> the mean rewards of all arms in one trial."""
 Pull: TypeAlias = Callable[[int, int, int, float], tuple[float, float]]
 """(player, arm, draw, uniform number) -> (reward, gap of that arm to the player's best)."""
 
@@ -49,45 +51,6 @@ class BetaLaw:
         return float(betaincinv(self.concentration * mean, self.concentration * (1.0 - mean), uniform))
 
 
-class World(Protocol):
-    """The mean rewards of one trial."""
-
-    def means(self, player: int, draw: int) -> Sequence[float]: ...
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """The same means for everybody, always (Assumption 1)."""
-
-    values: tuple[float, ...]
-
-    def means(self, player: int, draw: int) -> Sequence[float]:
-        return self.values
-
-
-@dataclass(frozen=True)
-class BySite:
-    """Means of their own for each player: Assumption 1 broken on purpose."""
-
-    values: tuple[tuple[float, ...], ...]
-
-    def means(self, player: int, draw: int) -> Sequence[float]:
-        return self.values[player]
-
-
-@dataclass(frozen=True)
-class Drifting:
-    """Means that move in a straight line from `start` to `end` over the horizon."""
-
-    start: tuple[float, ...]
-    end: tuple[float, ...]
-    horizon: int
-
-    def means(self, player: int, draw: int) -> Sequence[float]:
-        share = draw / self.horizon
-        return [a + (b - a) * share for a, b in zip(self.start, self.end, strict=True)]
-
-
 @dataclass(frozen=True)
 class Environment:
     """What a simulation is told about rewards; `start` makes the world of one trial from it."""
@@ -111,19 +74,29 @@ class Environment:
             if self.spread:
                 raise InvalidTask(f"choose drift_to or spread, got both: {list(self.drift_to)!r} and {self.spread!r}")
 
+    @property
+    def same_everywhere(self) -> bool:
+        """All players have the same means, always (Assumption 1). A subclass may have a world of its own."""
+        return type(self) is Environment and not self.spread and self.drift_to is None
+
     def start(self, *, players: int, horizon: int, rng: np.random.Generator) -> World:
-        if self.drift_to is not None:
-            return Drifting(self.means, self.drift_to, horizon)
+        """The world of one trial. Means that drift move in a straight line over the horizon."""
+        start, end = self.means, self.drift_to
+        if end is not None:
+            moves = [(a, b - a) for a, b in zip(start, end, strict=True)]
+            return lambda player, draw: [a + move * (draw / horizon) for a, move in moves]
         if self.spread:
-            shifts = rng.normal(0.0, self.spread, (players, len(self.means)))
-            return BySite(tuple(tuple(map(_shift, self.means, row)) for row in shifts.tolist()))
-        return Fixed(self.means)
+            shifts = rng.normal(0.0, self.spread, (players, len(start)))
+            by_player = [tuple(map(_shift, start, row)) for row in shifts.tolist()]
+            return lambda player, draw: by_player[player]
+        return lambda player, draw: start
 
 
-def puller(world: World, law: RewardLaw) -> Pull:
+def puller(environment: Environment, world: World) -> Pull:
     """How the engine `core` asks for a reward and its regret, with the common case made fast."""
-    if isinstance(world, Fixed) and law is bernoulli:
-        means = world.values
+    law = environment.law
+    if environment.same_everywhere and law is bernoulli:
+        means = environment.means
         outcomes = [((0.0, max(means) - mean), (1.0, max(means) - mean)) for mean in means]
 
         def pull_bernoulli(player: int, arm: int, draw: int, uniform: float) -> tuple[float, float]:
@@ -132,7 +105,7 @@ def puller(world: World, law: RewardLaw) -> Pull:
         return pull_bernoulli
 
     def pull(player: int, arm: int, draw: int, uniform: float) -> tuple[float, float]:
-        means = world.means(player, draw)
+        means = world(player, draw)
         mean = means[arm]
         return law(mean, uniform), max(means) - mean
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 
@@ -43,13 +43,11 @@ def open_executor(*, workers: int | None = None, dask: str | None = None) -> Ite
 
 
 @contextmanager
-def fork(workers: int, prepare: Callable[[], None] | None = None) -> Iterator[Executor]:
-    """Processes that start as they are needed with what this one has loaded by then; `prepare` loads more."""
+def fork(workers: int) -> Iterator[Executor]:
+    """Processes that start as they are needed with what this one has loaded by then."""
     context = multiprocessing.get_context("fork")
     others = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(), prepare)
-    )
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),))
     try:
         yield executor
     except BaseException:
@@ -60,11 +58,9 @@ def fork(workers: int, prepare: Callable[[], None] | None = None) -> Iterator[Ex
     executor.shutdown()
 
 
-def _start_worker(parent: int, prepare: Callable[[], None] | None) -> None:
+def _start_worker(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who stops its workers
     die_with(parent)()
-    if prepare is not None:
-        prepare()
 
 
 @contextmanager

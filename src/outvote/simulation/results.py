@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -115,10 +115,10 @@ class Result:
 
     def to_json(self, *, per_trial: bool = False) -> dict[str, Any]:
         """Plain JSON types."""
-        record = _plain(self)
+        record = asdict(self)
         if not per_trial:
             del record["per_trial"]
-        return record  # type: ignore[no-any-return]
+        return record
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Result:
@@ -228,9 +228,3 @@ def _mean(values: Sequence[float]) -> float:
 def _tidy(value: float) -> float:
     """Whole numbers as whole numbers: 64, not 64.0."""
     return int(value) if value == int(value) else value
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return [_plain(item) for item in value] if isinstance(value, list) else value

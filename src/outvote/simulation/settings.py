@@ -162,7 +162,7 @@ def read_settings(
     count = len(environment.means)
     players = _count("players", players, 1)
     law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
-    active = law.default_active_players() if active_players is None else active_players
+    active = law.active_players if active_players is None else active_players
     own = "dme" if protocol in BASELINES else protocol
     if protocol == "tally" and active_players is not None:
         raise InvalidTask(f"active_players is for 'dme' and the baselines, got {active_players!r}: 'tally' needs none")
@@ -188,8 +188,8 @@ def read_settings(
             f"for {protocol!r}: nobody can lie where nothing is sent, or everything is believed"
         )
     draws = _count("horizon", horizon, 1)
-    if draws > law.longest_horizon():
-        raise InvalidTask(f"the trace has {law.longest_horizon()} draws, got a horizon of {draws}: ask for fewer")
+    if draws > law.length:
+        raise InvalidTask(f"the trace has {law.length} draws, got a horizon of {draws}: ask for fewer")
     settings = Settings(
         protocol=protocol,
         task=task,

@@ -22,20 +22,21 @@ from outvote.simulation.trials import Trial
 def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callable[[int], None]) -> Trial:
     """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
     task, horizon = settings.task, settings.horizon
-    world = settings.environment.start(players=task.players, horizon=horizon, rng=_world_generator(seed))
+    before_the_first_draw = np.random.default_rng(_child(seed, 0))
+    world = settings.environment.start(players=task.players, horizon=horizon, rng=before_the_first_draw)
+    of_the_players = Random(int(_child(seed, 1).generate_state(1)[0]))
     fleet = make_fleet(
-        settings.protocol, task, settings.active_players, _players_generator(seed),
-        liars=settings.liars, aim=settings.aim,
-    )  # fmt: skip
+        settings.protocol, task, settings.active_players, of_the_players, liars=settings.liars, aim=settings.aim
+    )
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
-    means = [world.means(player, horizon) for player in range(task.players)]
+    means = [world(player, horizon) for player in range(task.players)]
     good = _for_members([good_arms(values, task.epsilon) for values in means], shared)
     best = _for_members([best_arms(values) for values in means], shared)
     moments = Moments(fleet, good)
 
     draws = trial_draws(settings, seed)
-    pull = puller(world, settings.environment.law)
+    pull = puller(settings.environment, world)
     participants = fleet.by_draw(task.players)
     heard = [0] * task.players
     news = 0  # how many announcements there are to hear
@@ -88,11 +89,6 @@ def trial_draws(settings: Settings, seed: np.random.SeedSequence) -> Iterator[tu
         yield from zip(players, uniforms, strict=True)
 
 
-def _world_generator(seed: np.random.SeedSequence) -> np.random.Generator:
-    """What is random about the world before its first draw. (`seed.spawn` would give another when asked again.)"""
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0)))
-
-
-def _players_generator(seed: np.random.SeedSequence) -> Random:
-    """What players draw themselves."""
-    return Random(int(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1)).generate_state(1)[0]))
+def _child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    """A seed of its own for another purpose. (`seed.spawn` would give another when asked again.)"""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))

@@ -46,11 +46,13 @@ def sweep(
         if result is not None:
             advance(result.trials)
     todo = [index for index, result in enumerate(found) if result is None]
-    _load_kernels([cells[index] for index in todo])
+    for index in todo:
+        engines.warm_up(cells[index])  # before workers are forked: they then start with the kernels loaded
     if executor is None:
         for index in todo:
-            found[index] = run_cell(cells[index], _in_trials(advance, cells[index].horizon))
-            keep(cells[index], found[index], store)
+            cell = cells[index]
+            found[index] = run_cell(cell, advance)
+            keep(cell, found[index], store)
     else:
         for index, result in _spread([(index, cells[index]) for index in todo], executor, advance):
             found[index] = result
@@ -89,18 +91,19 @@ def _spread(
             yield index, summarise(cell, ordered, seconds[index])
 
 
-def run_cell(cell: Settings, advance: Callable[[int], None] | None = None) -> Result:
-    """A whole setting, here."""
+def run_cell(cell: Settings, advance: Callable[[float], None] | None = None) -> Result:
+    """A whole setting. Its result is much smaller than its trials, which need not be sent."""
     return summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
 
 
 def run_chunk(
-    cell: Settings, start: int, stop: int, advance: Callable[[int], None] | None = None
+    cell: Settings, start: int, stop: int, advance: Callable[[float], None] | None = None
 ) -> tuple[list[Trial], float]:
     """Some trials of a setting, and how long they took. Runs in whatever process the executor has."""
     engines.warm_up(cell)
+    report = advance or _silent
     begin = time.perf_counter()
-    trials = engines.run_trials(cell, start, stop, advance or _silent)
+    trials = engines.run_trials(cell, start, stop, lambda draws: report(draws / cell.horizon))
     return trials, time.perf_counter() - begin
 
 
@@ -134,16 +137,6 @@ def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
     if store is None or result is None:
         return
     write_whole(store / f"{cell_name(cell)}.json", json.dumps(result.to_json(per_trial=True)))
-
-
-def _load_kernels(cells: Sequence[Settings]) -> None:
-    """Before workers are forked: they then start with the kernels loaded."""
-    for cell in cells:
-        engines.warm_up(cell)
-
-
-def _in_trials(advance: Callable[[float], None], horizon: int) -> Callable[[int], None]:
-    return lambda draws: advance(draws / horizon)
 
 
 def _silent(done: float) -> None:

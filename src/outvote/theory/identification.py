@@ -20,7 +20,7 @@ def identification_bound(means: Sequence[float], delta: float) -> float:
     def cost(other: float, weight: float) -> tuple[float, float]:
         """What an event of each arm tells, with `weight` events of the other for one of the best."""
         middle = (top + weight * other) / (1 + weight)
-        return _kl(top, middle), _kl(other, middle)
+        return divergence(top, middle), divergence(other, middle)
 
     def weight_for(other: float, level: float) -> float:
         low, high = 0.0, 1.0
@@ -35,7 +35,7 @@ def identification_bound(means: Sequence[float], delta: float) -> float:
         pairs = (cost(other, weight_for(other, level)) for other in others)
         return math.fsum(mine / theirs for mine, theirs in pairs)
 
-    low, high = 0.0, min(_kl(top, other) for other in others)
+    low, high = 0.0, min(divergence(top, other) for other in others)
     for _ in range(100):
         middle = (low + high) / 2
         if middle in (low, high):
@@ -43,14 +43,14 @@ def identification_bound(means: Sequence[float], delta: float) -> float:
         low, high = (middle, high) if balance(middle) < 1 else (low, middle)
     level = (low + high) / 2
     time = (1 + math.fsum(weight_for(other, level) for other in others)) / level
-    return time * _kl(delta, 1 - delta)
+    return time * divergence(delta, 1 - delta)
 
 
 def _told(costs: tuple[float, float], weight: float) -> float:
     return costs[0] + weight * costs[1]
 
 
-def _kl(p: float, q: float) -> float:
+def divergence(p: float, q: float) -> float:
     """Kullback and Leibler's divergence of two coins."""
     found = 0.0
     for a, b in ((p, q), (1 - p, 1 - q)):
