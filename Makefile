@@ -74,7 +74,7 @@ hostile: $(VENV)/.dev ## what hostile clients cost a listener, for docs/security
 	$(BIN)/python docs/generate.py
 
 faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedules (FAULTS="--schedules 20" for a look)
-	PYTHONPATH=tests $(BIN)/python -m faults.run --out $(OUT)/faults $(FAULTS)
+	PYTHONPATH=tests:. $(BIN)/python -m faults.run --out $(OUT)/faults $(FAULTS)
 
 load: $(VENV)/.dev ## 5,000 edges on this machine for ten minutes (LOAD=--smoke for half a minute)
 	$(BIN)/python benchmarks/load/load.py $(LOAD)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks.timing import Timed, best_of, say, timed_calls
 
+from benchmarks.timing import Timed, best_of, say, timed_calls
 from outvote import Tally, Task, protocols, simulate
 
 PROTOCOLS = ("dme", "edme", "tally", "me-local", "me-unlimited", "ucb-unlimited")

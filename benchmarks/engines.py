@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.timing import MOST_TRIALS, WORTH_TIMING, Timed, best_of, say, timed_calls
 
+from benchmarks.timing import MOST_TRIALS, WORTH_TIMING, Timed, best_of, say, timed_calls
 from outvote.simulation.activity import Weighted
 from outvote.simulation.arrays import Floats, Integers
 from outvote.simulation.compiled import run_jump, run_step

@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks import core, engines, page
 from benchmarks.peers import compare
 from benchmarks.timing import say
-
 from outvote import __version__
 
 

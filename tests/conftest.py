@@ -14,6 +14,10 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
+from helpers.fixtures import edge, engine, server, start
+
+__all__ = ["edge", "engine", "server", "start"]
+
 TESTS: Final = Path(__file__).parent
 
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
@@ -37,7 +41,7 @@ PLACES: Final = {
     "docs/test_tutorial.py": "network",
     "faults": "faults",
     "fuzz/test_http.py": "network",
-    "network/test_demo.py": "network",
+    "whole/test_demo.py": "network",
     "openfeature": "openfeature",
     "paper": "statistical",
     "privacy/test_audit.py": "network",

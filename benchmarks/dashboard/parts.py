@@ -14,13 +14,13 @@ from typing import Any
 
 import httpx
 import nats
+from playwright.async_api import Browser, async_playwright
+
 from benchmarks.dashboard import pages, world
 from benchmarks.network.log import fill
 from benchmarks.network.processes import cpu_seconds, outvote
 from benchmarks.timing import say
-from playwright.async_api import Browser, async_playwright
-
-from outvote.network.link import Link
+from outvote.engine.nats_log import Link
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from benchmarks.network.records import Record
-
 from outvote.core import protocols
 from outvote.core.task import Task
-from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 
 TASKS, EDGES = 100, 1_000
 SITES = 40

@@ -13,9 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
-
 import outvote
+from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
 from outvote.simulation import Result
 from outvote.simulation.executors import cores
 

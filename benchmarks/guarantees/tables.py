@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.tables import number, prose, table
 from benchmarks.tally.tables import share, spread
-
 from outvote import theory
 from outvote.core.schedule import Schedule, certified_log_eta, paper_log_eta
 

@@ -8,6 +8,7 @@ import ssl
 from typing import Any
 
 import uvloop
+
 from benchmarks.hostile.attackers import Attack, attacking, attacks
 from benchmarks.network.processes import allow_connections, answer_lines, say_json
 

@@ -30,9 +30,8 @@ from benchmarks.network.edge_http import EVENTS, against, summary
 from benchmarks.network.processes import ROOT, Child, allow_connections, command, cores
 from benchmarks.network.served import NAME
 from benchmarks.timing import say
-
 from outvote.core.task import Task
-from outvote.network.edge_store import EdgeStore
+from outvote.edge.store import EdgeStore
 
 HERE = Path(__file__).parent
 TARGETS = ("site", "site over HTTPS", "server over HTTPS")

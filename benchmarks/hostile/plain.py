@@ -8,6 +8,7 @@ import socket
 
 import uvicorn
 import uvloop
+
 from benchmarks.network.processes import say_json
 from benchmarks.network.served import bare
 

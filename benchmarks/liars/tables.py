@@ -9,7 +9,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.tables import number, prose, table
-
 from outvote import theory
 
 Record = dict[str, Any]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.network.fold import Fold
-from outvote.network.link import Link
-from outvote.network.records import DOWN, LIVE, UP, UpSubject, parse
+from outvote.engine.nats_log import Link
+from outvote.log.log_state import Fold
+from outvote.log.records import DOWN, LIVE, UP, UpSubject, parse
 
 
 @dataclass

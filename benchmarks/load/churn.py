@@ -27,7 +27,6 @@ from benchmarks.network.memory import ask
 from benchmarks.network.processes import memory_mib, outvote
 from benchmarks.run import machine_alone, tidy
 from benchmarks.timing import say
-
 from outvote.client import Client, EdgeError
 
 RESULTS = Path(__file__).with_name("churn.json")

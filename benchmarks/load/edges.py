@@ -23,18 +23,18 @@ from typing import IO, Any
 
 import msgspec
 import uvloop
+
 from benchmarks.load.tasks import means_of
 from benchmarks.network.processes import allow_connections, say_json
-
+from outvote.access.engine_access import Access
 from outvote.core.errors import OutvoteError
-from outvote.network import edge as edge_module
-from outvote.network.access import Access
-from outvote.network.connection import Connection
-from outvote.network.edge import NO_TICKET, Edge
-from outvote.network.edge_store import EdgeStore
-from outvote.network.hosted import HostedTask
-from outvote.network.link import Link
-from outvote.network.records import DownSubject, parse
+from outvote.edge import site as edge_module
+from outvote.edge.hosted_task import HostedTask
+from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.store import EdgeStore
+from outvote.engine.connection import Connection
+from outvote.engine.nats_log import Link
+from outvote.log.records import DownSubject, parse
 
 FILES = 5
 """Of one edge: its connection, its lock, and three of its store."""

@@ -11,7 +11,7 @@ from array import array
 from pathlib import Path
 
 from outvote.cli.main import main
-from outvote.network import server
+from outvote.server import sync_server as server
 
 
 def noting(path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import httpx
+
 from benchmarks.load import measured
 from benchmarks.load.slopes import line
 from benchmarks.load.world import Size, World, world

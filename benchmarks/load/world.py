@@ -21,13 +21,13 @@ from typing import Any
 
 import httpx
 import msgspec
+
 from benchmarks.load import check
 from benchmarks.load.edges import FILES, Options
 from benchmarks.load.tasks import ARMS, best_of, describe, means_of
 from benchmarks.network.memory import ask
 from benchmarks.network.processes import Child, command, cpu_seconds, memory_mib, outvote
 from benchmarks.timing import say
-
 from outvote.client import Client, EdgeError
 
 START = 600.0

@@ -16,10 +16,9 @@ from typing import Any
 
 from benchmarks.network.processes import Child, allow_connections, program
 from benchmarks.timing import say
-
-from outvote.network.engine import Engine
-from outvote.network.link import Link
-from outvote.network.records import DownSubject
+from outvote.engine.nats_log import Link
+from outvote.engine.process import Engine
+from outvote.log.records import DownSubject
 
 PROCESSES = 2
 PAUSE = 0.05

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
-from outvote.network.edge import Edge
+from outvote.edge.site import Edge
 
 
 class Decision(BaseModel):

@@ -15,10 +15,10 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import uvloop
-from benchmarks.network.processes import allow_connections, say_json
 
-from outvote.network.link import Link
-from outvote.network.records import DownSubject, parse
+from benchmarks.network.processes import allow_connections, say_json
+from outvote.engine.nats_log import Link
+from outvote.log.records import DownSubject, parse
 
 AT_A_TIME = 50
 """Connections that are made at once."""

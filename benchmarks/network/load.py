@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import uvloop
+
 from benchmarks.network.processes import answer_lines, cpu_seconds
 
 CONNECTIONS = 24

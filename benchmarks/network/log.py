@@ -21,14 +21,14 @@ from typing import Any
 
 import nats
 import uvloop
+from nats.aio.client import Client
+
 from benchmarks.network.processes import cores, memory_mib, program
 from benchmarks.network.records import EDGES, TASKS, Record, fleet_log
 from benchmarks.timing import say
-from nats.aio.client import Client
-
-from outvote.network.engine import Engine, find_binary
-from outvote.network.fold import Fold
-from outvote.network.link import STREAM, Link
+from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.process import Engine, find_binary
+from outvote.log.log_state import Fold
 from outvote.processes import die_with
 
 WINDOW = 4_000

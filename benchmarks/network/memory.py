@@ -13,8 +13,7 @@ from typing import Any
 
 from benchmarks.network.processes import allow_connections, memory_mib, outvote, program
 from benchmarks.timing import say
-
-from outvote.network.engine import Engine
+from outvote.engine.process import Engine
 
 FEW, MANY = 100, 1_000
 EDGES = 4

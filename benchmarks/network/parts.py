@@ -6,8 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from benchmarks.network import edge_http, fan_out, log, memory
-
-from outvote.network.engine import find_binary
+from outvote.engine.process import find_binary
 
 PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "fastapi", "nats-py")
 

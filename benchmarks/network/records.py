@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from outvote.core import protocols
 from outvote.core.task import Task
-from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 
 TASKS = 4
 EDGES = 250

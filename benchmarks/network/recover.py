@@ -9,10 +9,10 @@ import sys
 import time
 
 import uvloop
-from benchmarks.network.processes import peak_mib, say_json
 
-from outvote.network.link import Link
-from outvote.network.server import SyncServer
+from benchmarks.network.processes import peak_mib, say_json
+from outvote.engine.nats_log import Link
+from outvote.server.sync_server import SyncServer
 
 
 async def recover(url: str) -> None:

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from benchmarks.network.processes import say_json
 
+from benchmarks.network.processes import say_json
 from outvote.core.task import Task
-from outvote.network.edge import TICK, Edge
-from outvote.network.edge_api import make_app
-from outvote.network.edge_bodies import Receive, Scope, Send
-from outvote.network.edge_store import EdgeStore
-from outvote.network.exposure import LOCAL
-from outvote.network.http_server import listen, run_app
-from outvote.network.records import task_record
+from outvote.edge.api import make_app
+from outvote.edge.bodies import Receive, Scope, Send
+from outvote.edge.site import TICK, Edge
+from outvote.edge.store import EdgeStore
+from outvote.log.records import task_record
+from outvote.web.exposure import LOCAL
+from outvote.web.listener import listen, run_app
 
 NAME = "shop"
 ARMS = tuple(f"variant-{number}" for number in range(10))

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.timing import say
-
 from outvote import simulate
 
 HERE = Path(__file__).parent

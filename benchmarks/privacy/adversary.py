@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from benchmarks.privacy.inference import best_arm_posterior, log_tally
 
+from benchmarks.privacy.inference import best_arm_posterior, log_tally
 from outvote.core.cycle import Cycle
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally, UpMessage, Vote

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from benchmarks.privacy.inference import guess
 
+from benchmarks.privacy.inference import guess
 from outvote.core.epochs import Instance
 from outvote.core.noise import binomial_law
 from outvote.core.schedule import Schedule

@@ -15,9 +15,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
+
 from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
 from benchmarks.privacy import adversary, games, skipping
-
 from outvote.core.task import Task
 from outvote.simulation.environments import PROBLEMS, good_arms
 from outvote.simulation.settings import read_settings

@@ -14,12 +14,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
-from benchmarks.privacy import inference
-from benchmarks.privacy.measure import RESULTS
-from benchmarks.privacy.tables import rewards
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.privacy import inference
+from benchmarks.privacy.measure import RESULTS
+from benchmarks.privacy.tables import rewards
 from outvote.privacy import posterior
 from outvote.simulation.plots import COLOURS
 

@@ -10,9 +10,9 @@ matter only as sums at the ends of epochs, and those are binomial. Epochs, votes
 from __future__ import annotations
 
 import numpy as np
+
 from benchmarks.privacy.adversary import Transcript
 from benchmarks.privacy.games import Sums
-
 from outvote.core.epochs import Instance
 from outvote.core.messages import UpMessage, Vote
 from outvote.core.task import Task

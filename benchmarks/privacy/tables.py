@@ -15,7 +15,6 @@ from benchmarks.privacy import games, inference
 from benchmarks.privacy.measure import ARM, BUDGETS, MEANS, PLAYERS, make_task
 from benchmarks.tables import number, prose, table
 from benchmarks.tally.tables import spread
-
 from outvote.privacy import posterior
 
 Record = dict[str, Any]

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from benchmarks.timing import say
 from numpy.typing import NDArray
 
+from benchmarks.timing import say
 from outvote import simulate
 
 SECONDS = 86_400

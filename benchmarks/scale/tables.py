@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from benchmarks.tables import caveats, number, power, prose, table
-
-from outvote.network.edge import CATCH_UP_EVERY
-from outvote.network.pace import QUESTIONS
+from outvote.log.catch_up import ASK_EVERY
+from outvote.server.poll_rate import QUESTIONS
 
 Results: TypeAlias = dict[str, Any]
 
@@ -83,7 +82,7 @@ def steps(limits: Limits, day: Results) -> str:
 def step(limits: Limits, day: Results, edges: int, tasks: int) -> dict[str, str]:
     share = tasks / day["tasks"]
     up, news = day["up"]["peak"] * share, day["news"]["peak_minute"] * share
-    asked = edges / CATCH_UP_EVERY
+    asked = edges / ASK_EVERY
     own = day["deliveries"]["peak_minute"] * share
     loads = {
         "the log": up / limits.stored,
@@ -103,7 +102,7 @@ def step(limits: Limits, day: Results, edges: int, tasks: int) -> dict[str, str]
         "of what one engine delivers": _share(loads["news to everybody"]),
         "the same, each edge hears of its own tasks": _share(own / limits.delivered),
         "questions a second, every 30 s": number(asked),
-        "what a lone server tells edges to wait": number(max(CATCH_UP_EVERY, edges / QUESTIONS)) + " s",
+        "what a lone server tells edges to wait": number(max(ASK_EVERY, edges / QUESTIONS)) + " s",
         "servers that keep it at 30 s": number(max(1, -(-asked // QUESTIONS))),
         "the log grows on the disk, a day": _bytes(day["up"]["day"] * share * limits.on_disk),
         "and in the engine's memory, a day": _bytes(day["up"]["day"] * share * limits.in_memory),
@@ -162,7 +161,7 @@ def alone(day: Results, limits: Limits) -> str:
 def questions(limits: Limits, wire: Results, day: Results) -> str:
     rows = []
     for each in wire["questions"]:
-        asked = day["edges"] / CATCH_UP_EVERY
+        asked = day["edges"] / ASK_EVERY
         rows.append(
             [
                 number(each["others"]) if each["others"] else "none",

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.timing import say
-
 from outvote.core.task import Task
-from outvote.network.edge import SKIP_ELIMINATIONS
-from outvote.network.engine import Engine
-from outvote.network.fold import FoldedTask
-from outvote.network.link import Link
-from outvote.network.records import DownSubject, UpSubject
-from outvote.network.server import SyncServer
+from outvote.engine.nats_log import Link
+from outvote.engine.process import Engine
+from outvote.log.catch_up import SKIP_ELIMINATIONS
+from outvote.log.log_state import FoldedTask
+from outvote.log.records import DownSubject, UpSubject
+from outvote.server.sync_server import SyncServer
 
 MESSAGES = 2_000
 QUESTIONS = 40

@@ -10,7 +10,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.tables import number, prose, table
-
 from outvote.core.task import DEFAULT_FLOOR, DEFAULT_PRIVATE_FLOOR
 
 Record = dict[str, Any]

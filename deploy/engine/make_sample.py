@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
-from outvote.network import engine_conf
+from outvote.engine import config as engine_conf
 
 HOSTS = ("engine-1.example.org", "engine-2.example.org", "engine-3.example.org")
 STORE = PurePath("/var/lib/nats")

@@ -10,7 +10,9 @@ from typing import Any
 
 import outvote
 from generators.tables import cell, paragraphs, table
-from outvote.network import admin_openapi, edge_openapi, problems, refusals
+from outvote.edge import openapi as edge_openapi
+from outvote.server.admin import openapi as admin_openapi
+from outvote.web import problems, refusals
 
 BLANK = "about:blank"
 

@@ -14,7 +14,6 @@ from benchmarks.liars import tables as liars
 from benchmarks.privacy import tables as adversary
 from benchmarks.scale import tables as scale
 from benchmarks.tally import tables as tally
-
 from outvote.paper.report import interval
 from outvote.paper.study import Study
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim

@@ -21,8 +21,8 @@ import httpx
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from network.bare_clients import bare_client
-from network.processes import OUTVOTE, Running, comes, commands, free_port, until
+from helpers.bare_clients import bare_client
+from helpers.processes import OUTVOTE, Running, comes, commands, free_port, until
 
 SHOP: dict[str, Any] = {
     "name": "shop",

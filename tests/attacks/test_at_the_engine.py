@@ -19,16 +19,16 @@ from nats.js.errors import APIError
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Intruder, Secured
 from fleet.places import read_claims
-from network.bare_clients import let_go
-from network.processes import comes, until
+from helpers.bare_clients import let_go
+from helpers.processes import comes, until
 from outvote.core.messages import Elimination, Tally
 from outvote.core.task import Task
+from outvote.engine.follower import ALREADY_THERE
+from outvote.engine.nats_log import STREAM
 from outvote.fleet.claims import creds, user_claims
 from outvote.fleet.keys import new_key, read_key
 from outvote.fleet.permissions import Permissions, edge_permissions
-from outvote.network.follower import ALREADY_THERE
-from outvote.network.link import STREAM
-from outvote.network.records import DOWN, LIVE, SYNC, Coder, DownSubject, UpSubject, task_record
+from outvote.log.records import DOWN, LIVE, SYNC, Coder, DownSubject, UpSubject, task_record
 
 EDGE = "a site with its own credential"
 LET_IN = r"(?i)authorization"

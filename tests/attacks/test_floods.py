@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 import uvloop
-from benchmarks.hostile.attackers import CLIENTS, Attack, attacking, attacks, request
-from benchmarks.hostile.memory import peak_mib, resident_mib, start_peak
-from benchmarks.network.processes import allow_connections
 
 from attacks.conftest import Attack as Row
 from attacks.secured import Secured
-from network.processes import DEADLINE, commands
-from network.secured_edge import secured_edge
-from outvote.network.http_watch import UNFINISHED
+from benchmarks.hostile.attackers import CLIENTS, Attack, attacking, attacks, request
+from benchmarks.hostile.memory import peak_mib, resident_mib, start_peak
+from benchmarks.network.processes import allow_connections
+from helpers.processes import DEADLINE, commands
+from helpers.secured_edge import secured_edge
+from outvote.web.limits import UNFINISHED
 
 MOST_MIB = 60
 """That a process may grow by while it is attacked."""

@@ -17,7 +17,7 @@ import pytest
 
 from attacks.conftest import Attack
 from attacks.secured import Secured
-from network.processes import OUTVOTE, until
+from helpers.processes import OUTVOTE, until
 from outvote.fleet.certificates import new_authority, new_certificate
 
 NOW = time.time()

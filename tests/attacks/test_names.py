@@ -12,10 +12,10 @@ from nats.errors import Error as NatsError
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Secured
 from attacks.test_at_the_engine import tally
-from network.processes import until
+from helpers.processes import until
 from outvote.cli.main import main
-from outvote.network.link import STREAM
-from outvote.network.records import UP
+from outvote.engine.nats_log import STREAM
+from outvote.log.records import UP
 
 NAMES = ["*", ">", "a.b", "../etc", "a/b", "a b", "a\nb", "a\r\nX: y", "", "é", "x" * 65]
 RESERVED = ["server", "Server", "system", "engine-1", "operator"]

@@ -12,9 +12,9 @@ import pytest
 
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Secured
-from network.processes import until
+from helpers.processes import until
+from outvote.access.tokens import PREFIX, make_token, read_tokens, tokens_file
 from outvote.files import write_private
-from outvote.network.tokens import PREFIX, make_token, read_tokens, tokens_file
 
 ANYBODY = "anybody who reaches the server"
 CHANGES = [

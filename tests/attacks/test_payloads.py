@@ -13,9 +13,9 @@ from nats.js.errors import APIError
 from attacks.conftest import Attack
 from attacks.secured import Secured
 from attacks.test_at_the_engine import EDGE
-from network.processes import comes, until
-from outvote.network.link import STREAM, stream_config
-from outvote.network.records import SYNC, UpSubject
+from helpers.processes import comes, until
+from outvote.engine.nats_log import STREAM, stream_config
+from outvote.log.records import SYNC, UpSubject
 
 SEED = 9
 FLOOD = 3000

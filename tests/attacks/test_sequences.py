@@ -19,10 +19,10 @@ import pytest
 from attacks.conftest import Attack
 from attacks.secured import Intruder, Secured
 from attacks.test_at_the_engine import EDGE, forbidden, violation
-from network.processes import DEADLINE, until
-from outvote.network.follower import NOT_THERE
-from outvote.network.link import STREAM
-from outvote.network.records import DOWN, LIVE, SYNC, UP, DownSubject, UpSubject, parse
+from helpers.processes import DEADLINE, until
+from outvote.engine.follower import NOT_THERE
+from outvote.engine.nats_log import STREAM
+from outvote.log.records import DOWN, LIVE, SYNC, UP, DownSubject, UpSubject, parse
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 OF = "Nats-Expected-Last-Subject-Sequence-Subject"

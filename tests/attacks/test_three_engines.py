@@ -12,11 +12,11 @@ from nats.errors import Error as NatsError
 
 from faults.kits import Kits
 from fleet.places import guest
-from network.processes import DEADLINE
-from outvote.network.access import Access
-from outvote.network.engine import find_binary
-from outvote.network.link import STREAM, Link
-from outvote.network.records import DOWN, UP
+from helpers.processes import DEADLINE
+from outvote.access.engine_access import Access
+from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.process import find_binary
+from outvote.log.records import DOWN, UP
 
 STOPPED_SINCE: Final = (2, 14)
 """The first NATS whose replicated streams stop for good at a message that expects another id. 2.12.8 is the last before

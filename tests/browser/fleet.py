@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from network.processes import DEADLINE, Running, an_edge, listens, request, sent_all, until, well
-from network.visitors import Visitors
+from helpers.processes import DEADLINE, Running, an_edge, listens, request, sent_all, until, well
+from helpers.visitors import Visitors
 
 SITES = ("ams", "bog", "che")
 QUIET = ("--log-level", "warning")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from browser.fleet import Fleet, everywhere
-from network.processes import request
+from helpers.processes import request
 
 GOOD = {"good": 0.95, "bad": 0.05}
 WIDE = "宽" * 64

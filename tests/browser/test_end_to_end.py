@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from browser.fleet import SITES, Fleet, everywhere
 from browser.windows import Open, headline, labelled, mark, marked
-from network.processes import request
+from helpers.processes import request
 
 MEANS = {"classic": 0.1, "bold": 0.9, "green": 0.15}
 

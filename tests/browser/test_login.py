@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 
 from browser.fleet import QUIET
 from browser.windows import CHROMIUM, LOOKS, MISSING, Windows, labelled, lives, sideways
-from network.holders import Holders, server_kit
-from network.operating import TALLY
-from network.processes import Running, commands, until
+from helpers.holders import Holders, server_kit
+from helpers.operating import TALLY
+from helpers.processes import Running, commands, until
 
 OURS: dict[str, Any] = {"ignore_https_errors": True}
 """The certificate is nobody's that a browser knows."""

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from browser.fleet import Fleet
 from browser.windows import Open, lives
-from network.processes import DEADLINE, request, until
+from helpers.processes import DEADLINE, request, until
 
 WINDOWS, TABS = 6, 5
 """Thirty pages: a window has six connections to a server, and one must be free to load the next."""

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from network.certificates import Authority
-from network.holders import Holders, server_kit
-from network.processes import Running, commands
+from helpers.certificates import Authority
+from helpers.holders import Holders, server_kit
+from helpers.processes import Running, commands
 from outvote.cli.asking import KIT, Asked, asked
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask

@@ -11,12 +11,12 @@ import httpx
 
 from dashboard.html import Page
 from dashboard.stories import CLOSE, GOOD, SOON, TALLY, Story, held
-from network.operating import operated
-from network.processes import comes
+from helpers.operating import operated
+from helpers.processes import comes
 from outvote.dashboard.app import Dashboard
-from outvote.network.admin_api import Admin, make_app
-from outvote.network.engine import Engine
-from outvote.network.server import SyncServer
+from outvote.engine.process import Engine
+from outvote.server.admin.api import Admin, make_app
+from outvote.server.sync_server import SyncServer
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml"}
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "a'b&amp;c"]

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from outvote.core import protocols
 from outvote.core.task import Task
-from outvote.network.admin_views import TaskDescription, description
-from outvote.network.expectation import Expectation
-from outvote.network.fold import Fold, FoldedTask
-from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+from outvote.log.expectation import Expectation
+from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.records import Coder, DownSubject, UpSubject, task_record
+from outvote.server.admin.views import TaskDescription, description
 
 CREATED = 1_700_000_000.0
 MOST_TURNS = 20_000

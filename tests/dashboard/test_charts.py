@@ -14,7 +14,7 @@ import pytest
 
 from dashboard.stories import CLOSE, GOOD, SOON, Story
 from outvote.dashboard import charts
-from outvote.network.admin_views import TaskDescription
+from outvote.server.admin.views import TaskDescription
 
 STYLES = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.css").read_text()
 SCRIPT = importlib.resources.files("outvote.dashboard").joinpath("static", "charts.js").read_text()

@@ -15,9 +15,9 @@ from outvote.core.task import Task
 from outvote.dashboard.forecast import DAY, ENOUGH, Forecast, forecast
 from outvote.dashboard.formats import about, count
 from outvote.dashboard.planning import PlannerFailed
-from outvote.network.admin_views import TaskDescription
 from outvote.planner.duration import duration
 from outvote.planner.question import ask as question
+from outvote.server.admin.views import TaskDescription
 
 PLANNED: dict[str, Any] = {"draws": 9_000.0, "low": 5_000.0, "high": 20_000.0, "how": "simulated"}
 

@@ -15,10 +15,10 @@ from amounts import examples
 from outvote.core.errors import InvalidTask
 from outvote.core.task import PROTOCOLS, Task
 from outvote.dashboard import forms
-from outvote.network.admin_request import Refused
-from outvote.network.expectation import Expectation
+from outvote.log.expectation import Expectation
 from outvote.planner.plan import left_out, tasks
 from outvote.planner.question import Question, ask
+from outvote.server.admin.requests import Refused
 
 WHOLE = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "4", "epsilon": "0", "delta": "0.05"}
 

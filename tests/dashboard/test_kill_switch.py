@@ -9,7 +9,7 @@ import pytest
 from dashboard.html import Page, faults, outside
 from dashboard.looking import Looking, looking
 from dashboard.stories import Story
-from outvote.network.engine import Engine
+from outvote.engine.process import Engine
 
 
 def banners(page: Page) -> list[str]:

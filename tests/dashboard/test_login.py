@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from dashboard.looking import Looking, looking, shown
-from network.holders import Holders
-from network.operating import TALLY
+from helpers.holders import Holders
+from helpers.operating import TALLY
+from outvote.access.tokens import TokenBook, make_token, tokens_file
+from outvote.engine.process import Engine
 from outvote.files import write_private
-from outvote.network.admin_guard import LONGEST_LOGIN, local_path
-from outvote.network.engine import Engine
-from outvote.network.tokens import TokenBook, make_token, tokens_file
+from outvote.server.admin.guard import LONGEST_LOGIN, local_path
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ import pytest
 from dashboard.html import Page, faults, outside
 from dashboard.looking import HOSTILE, Looking, gallery, looking, shown
 from dashboard.stories import GOOD, SITES, SOON, TALLY, Story
-from network.processes import comes
+from helpers.processes import comes
 from outvote.core.task import Task
 from outvote.dashboard import fleet_page
 from outvote.dashboard.app import POLICY
-from outvote.network.engine import Engine
-from outvote.network.expectation import Expectation
-from outvote.network.signs import SILENT_AFTER
+from outvote.engine.process import Engine
+from outvote.log.expectation import Expectation
+from outvote.server.liveness import SILENT_AFTER
 
 FORM = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "2", "epsilon": "0", "delta": "0.05"}
 PROBLEM = "application/problem+json"

@@ -16,7 +16,7 @@ import pytest
 import uvloop
 
 from dashboard.stories import TALLY
-from network.processes import comes, gone, until
+from helpers.processes import comes, gone, until
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task

@@ -15,7 +15,7 @@ from outvote.core.messages import Tally
 from outvote.core.tally_server import TallyServer
 from outvote.dashboard import words
 from outvote.dashboard.formats import percent, points
-from outvote.network.records import Coder, UpSubject, parse
+from outvote.log.records import Coder, UpSubject, parse
 
 NUMBERS_OF_VALUE = re.compile(r"lead|ahead of|better than|%|points|lift|succe")
 """Words that tell how good a variant is."""

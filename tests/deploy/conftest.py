@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from network.processes import Start, commands, free_port
+from helpers.processes import Start, commands, free_port
 from outvote.fleet.addresses import Address
 from outvote.fleet.folder import Fleet
 from outvote.fleet.making import Plan, make_fleet

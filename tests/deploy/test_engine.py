@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from outvote.engine.process import find_binary
 from outvote.fleet.folder import Fleet
-from outvote.network.engine import find_binary
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "engine"
 NUMBERS = (1, 2, 3)

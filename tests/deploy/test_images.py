@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from network.processes import Start
+from helpers.processes import Start
 from outvote.cli.main import make_parser
 from outvote.fleet.folder import Fleet
 

@@ -17,10 +17,10 @@ import kubernetes_validate  # type: ignore[import-untyped]  # it ships no types
 import pytest
 import yaml
 
+from outvote.access.kits import read_edge_kit, read_server_kit
 from outvote.cli.main import make_parser
 from outvote.fleet.export import read_kit, secret_manifest, secret_name
 from outvote.fleet.folder import Fleet
-from outvote.network.kits import read_edge_kit, read_server_kit
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"

@@ -19,11 +19,11 @@ import httpx
 import pytest
 
 from deploy import confined
-from network import processes
-from network.processes import OUTVOTE, Start, request, until
+from helpers import processes
+from helpers.processes import OUTVOTE, Start, request, until
 from outvote.cli.main import make_parser
+from outvote.engine.process import find_binary
 from outvote.fleet.folder import Fleet
-from outvote.network.engine import find_binary
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "systemd"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.blocks import DOCS, ROOT, Block, blocks
-from network.processes import until
+from helpers.processes import until
 
 EXAMPLES = ROOT / "examples" / "web_app"
 DEADLINE = 60.0

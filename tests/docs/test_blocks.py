@@ -29,8 +29,9 @@ from docs.blocks import ANY_FENCE, BLOCKS, DOCS, DOCUMENTS, FENCE, ROOT, Block
 from outvote.cli.main import main, make_parser
 from outvote.core import protocols
 from outvote.core import task as tasks
-from outvote.network import admin_openapi, edge_openapi
-from outvote.network.engine import find_binary
+from outvote.edge import openapi as edge_openapi
+from outvote.engine.process import find_binary
+from outvote.server.admin import openapi as admin_openapi
 
 WALKED = {
     "docs/tutorial.md": "tests/docs/test_tutorial.py",

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from docs.terminals import Terminals
-from network.processes import request, until
+from helpers.processes import request, until
 
 
 @pytest.mark.parametrize("guide", ["web-app.md", "run-a-fleet.md"])

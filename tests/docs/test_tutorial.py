@@ -6,7 +6,7 @@ import re
 
 from docs.blocks import DOCS, blocks
 from docs.terminals import DEADLINE, Terminals, is_a_file
-from network.processes import until
+from helpers.processes import until
 
 
 def test_the_tutorial_runs_as_written_and_finds_the_winner(terminals: Terminals) -> None:

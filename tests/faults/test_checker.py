@@ -16,14 +16,14 @@ from faults.in_force import Action, served_otherwise
 from faults.proxy import Acknowledged
 from faults.reading import fold
 from faults.traffic import Told
-from network.audit import Kept, Record
+from helpers.audit import Kept, Record
 from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
-from outvote.network import admin_views
-from outvote.network.fold import Fold, FoldedTask
-from outvote.network.history import Discount
-from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+from outvote.log.history import Discount
+from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.records import Coder, DownSubject, UpSubject, task_record
+from outvote.server.admin import views as admin_views
 
 TASK = Task(name="shop", arms=["red", "green", "blue"], players=["e1", "e2"], epsilon=0, delta=0.1, protocol="tally")
 MEANS = (0.9, 0.2, 0.1)

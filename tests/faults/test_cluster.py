@@ -14,10 +14,10 @@ import pytest
 
 from faults.cluster import Cluster
 from faults.kits import Kits
-from network.audit import log_at
-from network.processes import OUTVOTE, comes, until
-from outvote.network.connection import LinkError
-from outvote.network.link import STREAM, Link
+from helpers.audit import log_at
+from helpers.processes import OUTVOTE, comes, until
+from outvote.engine.connection import LinkError
+from outvote.engine.nats_log import STREAM, Link
 
 PATIENCE = 40.0
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from faults.proxy import Frame, Frames, Proxy, Trouble, Way
-from network.processes import DEADLINE, comes
-from outvote.network.engine import Engine
-from outvote.network.link import Link
+from helpers.processes import DEADLINE, comes
+from outvote.engine.nats_log import Link
+from outvote.engine.process import Engine
 
 PIECES = [
     b'INFO {"server_id": "x"}\r\n',

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from faults.nursery import TESTS
-from network.processes import DEADLINE
+from faults.nursery import PATH
+from helpers.processes import DEADLINE
 
 # Seed 32: one node, an edge that loses its store, and a task that is killed.
 COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "32"]
@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "32"]
 def started(out: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, "--out", str(out), *more],
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": PATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

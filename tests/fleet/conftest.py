@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fleet.places import Place
-from network.processes import free_port
+from helpers.processes import free_port
 from outvote.fleet.addresses import Address
 from outvote.fleet.folder import Fleet
 from outvote.fleet.making import Plan, make_fleet

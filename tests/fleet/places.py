@@ -13,13 +13,13 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from network.bare_clients import bare_client
-from network.processes import comes
+from helpers.bare_clients import bare_client
+from helpers.processes import comes
+from outvote.access.engine_access import Access
+from outvote.access.kits import EngineKit, read_edge_kit, read_server_kit
+from outvote.engine.nats_log import Link
+from outvote.engine.process import Engine
 from outvote.fleet.folder import Fleet
-from outvote.network.access import Access
-from outvote.network.engine import Engine
-from outvote.network.kits import EngineKit, read_edge_kit, read_server_kit
-from outvote.network.link import Link
 
 
 def read_claims(token: str) -> dict[str, Any]:

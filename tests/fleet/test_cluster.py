@@ -15,6 +15,9 @@ from nats.errors import Error as NatsError
 
 from faults.cluster import free_pairs
 from fleet.places import guest
+from outvote.access.engine_access import Access
+from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.process import find_binary
 from outvote.fleet import members
 from outvote.fleet.addresses import Address
 from outvote.fleet.errors import FleetError
@@ -22,10 +25,7 @@ from outvote.fleet.folder import Fleet
 from outvote.fleet.kit_files import CLUSTER_OFFSET
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.push import push
-from outvote.network.access import Access
-from outvote.network.engine import find_binary
-from outvote.network.link import STREAM, Link
-from outvote.network.records import DOWN, UP
+from outvote.log.records import DOWN, UP
 from outvote.processes import die_with
 
 

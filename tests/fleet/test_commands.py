@@ -17,11 +17,11 @@ import httpx
 import pytest
 import yaml
 
-from network.processes import OUTVOTE, Start, commands, free_port, request, until
+from helpers.processes import OUTVOTE, Start, commands, free_port, request, until
+from outvote.access.kits import read_edge_kit, read_operator_kit, read_server_kit
+from outvote.access.tokens import TokenBook
 from outvote.cli.main import main
 from outvote.fleet.certificates import new_authority, new_certificate
-from outvote.network.kits import read_edge_kit, read_operator_kit, read_server_kit
-from outvote.network.tokens import TokenBook
 
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|PRIVATE KEY")
 

@@ -14,13 +14,13 @@ from nats.js.errors import APIError
 
 from fleet.conftest import new_fleet
 from fleet.places import Place
-from network.processes import comes, until
+from helpers.processes import comes, until
+from outvote.access.engine_access import Access
+from outvote.access.kits import read_engine_kit
+from outvote.engine.nats_log import STREAM, stream_config
 from outvote.fleet import members
 from outvote.fleet.push import push
-from outvote.network.access import Access
-from outvote.network.kits import read_engine_kit
-from outvote.network.link import STREAM, stream_config
-from outvote.network.records import DOWN, LIVE, UP
+from outvote.log.records import DOWN, LIVE, UP
 
 
 def test_a_server_and_an_edge_do_all_that_they_need(place: Place) -> None:

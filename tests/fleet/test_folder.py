@@ -15,18 +15,19 @@ from pathlib import Path
 import pytest
 
 from fleet.conftest import new_fleet
+from outvote.access.kits import read_edge_kit, read_engine_kit, read_operator_kit, read_server_kit
+from outvote.access.tokens import read_secret, read_tokens
 from outvote.core.errors import InvalidTask
 from outvote.fleet import folder, kit_files, members
 from outvote.fleet.addresses import Address
 from outvote.fleet.brought import Brought
 from outvote.fleet.certificates import Signed, new_authority, new_certificate
+from outvote.fleet.draft import ISSUED
 from outvote.fleet.errors import FleetError
 from outvote.fleet.folder import UNFINISHED, Fleet, held
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.overview import overview
 from outvote.fleet.state import FleetFile
-from outvote.network.kits import read_edge_kit, read_engine_kit, read_operator_kit, read_server_kit
-from outvote.network.tokens import read_secret, read_tokens
 
 SECRETS = re.compile(rb"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|PRIVATE KEY")
 HERE = Plan([Address("localhost", 4322)], Address("localhost", 8600))
@@ -78,7 +79,7 @@ def test_secrets_are_only_where_they_must_be(fleet: Fleet) -> None:
     members.add_edges(fleet, ["paris"], https="10.0.0.7")
     members.revoke_edge(fleet, "paris")
     found = {name for name, content in everything(fleet.folder).items() if SECRETS.search(content)}
-    issued = {name for name in found if name.startswith(kit_files.ISSUED)}
+    issued = {name for name in found if name.startswith(ISSUED)}
     assert sorted(Path(name).suffix for name in issued) == [".creds"] * 2 + [".key"] * 3 + [".token"]
     assert found - issued == {
         "keys/operator.seed", "keys/account.seed", "keys/log.seed", "keys/system.seed", "keys/ca.key",
@@ -140,7 +141,7 @@ def check_is_whole(fleet: Fleet) -> FleetFile:
         for name, content in kits.items():
             path = fleet.folder / name
             assert (path.read_bytes() if path.exists() else None) == content, name
-        assert {each.name for each in (fleet.folder / kit_files.ISSUED).iterdir()} == draft.state.issued_files
+        assert {each.name for each in (fleet.folder / ISSUED).iterdir()} == draft.state.issued_files
     assert not (fleet.folder / UNFINISHED).exists()
     for name in draft.state.edges:
         assert read_edge_kit(fleet.folder / "edges" / name).name == name

@@ -13,8 +13,8 @@ from amounts import examples
 from outvote.core.codes import Codebook, pack, packed_bits, unpack
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
 from outvote.core.task import Task
-from outvote.network.expectation import Expectation, read_expectation
-from outvote.network.records import (
+from outvote.log.expectation import Expectation, read_expectation
+from outvote.log.records import (
     Coder,
     DownSubject,
     UpSubject,

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from amounts import examples
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
-from outvote.network.edge import Edge
-from outvote.network.edge_api import EdgeApi
-from outvote.network.edge_bodies import TaskList
-from outvote.network.edge_store import EdgeStore, Save
-from outvote.network.link import Link
-from outvote.network.records import Coder, task_record
+from outvote.edge.api import EdgeApi
+from outvote.edge.bodies import TaskList
+from outvote.edge.site import Edge
+from outvote.edge.store import EdgeStore, Save
+from outvote.engine.nats_log import Link
+from outvote.log.records import Coder, task_record
 
 from .mutants import eliminations, json_like, mutated, subjects, tasks
 

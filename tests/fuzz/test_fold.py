@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core.task import Task
-from outvote.network.fold import LARGEST_ANSWER, Fold, FoldedTask
-from outvote.network.records import UpSubject, switch_record, task_record
+from outvote.log.log_state import LARGEST_ANSWER, Fold, FoldedTask
+from outvote.log.records import UpSubject, switch_record, task_record
 
 from .mutants import SITES, TOKENS, WEIRD, eliminations, json_like, messages, mutated, subjects, tasks
 
@@ -122,7 +122,7 @@ def test_what_is_no_record_of_ours_changes_nothing(task: Task, data: st.DataObje
 @given(task=tasks(), data=st.data())
 def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) -> None:
     """However odd its figures are: it counts messages, and can be described."""
-    from outvote.network.admin_views import description
+    from outvote.server.admin.views import description
 
     fold = Fold()
     odd = data.draw(st.sampled_from(["epsilon", "delta", "privacy_budget", "reward_window", "instances", "floor"]))

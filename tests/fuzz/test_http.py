@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from schemathesis.checks import CHECKS, load_all_checks
 
 from amounts import examples
-from network.processes import DEADLINE, Running, an_edge, commands, request, sent_all, until
-from outvote.network import admin_openapi, edge_openapi
+from helpers.processes import DEADLINE, Running, an_edge, commands, request, sent_all, until
+from outvote.edge import openapi as edge_openapi
+from outvote.server.admin import openapi as admin_openapi
 
 from .mutants import json_like
 
@@ -90,7 +91,7 @@ NOT_CHECKED = (
 )
 ALL: Any = [check for check in CHECKS.get_all() if check.__name__ not in NOT_CHECKED]
 ENDLESS = "/v1/events"
-"""Its answer has no end, and a client that waits for it would wait for ever: tests/network/test_changes.py reads it."""
+"""Its answer has no end, and a client that waits for it would wait for ever: tests/server/test_changes.py reads it."""
 
 
 def with_names(document: dict[str, Any], names: list[str]) -> dict[str, Any]:

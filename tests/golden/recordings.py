@@ -18,9 +18,10 @@ from typing import Any
 
 from outvote.core import protocols
 from outvote.core.task import Task
-from outvote.network import admin_openapi, edge_openapi
-from outvote.network.fold import Fold
-from outvote.network.records import Coder, DownSubject, UpSubject, task_record
+from outvote.edge import openapi as edge_openapi
+from outvote.log.log_state import Fold
+from outvote.log.records import Coder, DownSubject, UpSubject, task_record
+from outvote.server.admin import openapi as admin_openapi
 
 HERE = Path(__file__).parent
 SIMULATED = ("dme", "edme", "tally", "me-local", "me-unlimited", "ucb-unlimited")

@@ -12,10 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser.windows import launched
-from network.conftest import edge, server, start
-from network.processes import Running, Start, an_edge
-
-__all__ = ["edge", "server", "start"]
+from helpers.processes import Running, Start, an_edge
 
 ROOT = Path(__file__).parents[2]
 JS = Path(__file__).parent / "js"

@@ -13,7 +13,7 @@ from openfeature.client import OpenFeatureClient
 from openfeature.flag_evaluation import Reason
 from openfeature.provider import AbstractProvider
 
-from network.processes import Running, request, until
+from helpers.processes import Running, request, until
 
 HERE = Path(__file__).parent
 MEANS = {"red": 0.1, "green": 0.9, "blue": 0.1, "true": 0.9, "false": 0.1}

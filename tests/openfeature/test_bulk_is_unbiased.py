@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from network.edge_http import host, task
+from helpers.edge_http import host, task
 from outvote.core.messages import Tally
-from outvote.network.edge import Edge
-from outvote.network.edge_api import EdgeApi
-from outvote.network.edge_store import EdgeStore
-from outvote.network.hosted import HostedTask
-from outvote.network.ofrep import FLAGS, Ofrep
-from outvote.network.records import UpSubject
+from outvote.edge.api import EdgeApi
+from outvote.edge.hosted_task import HostedTask
+from outvote.edge.ofrep import FLAGS, Ofrep
+from outvote.edge.site import Edge
+from outvote.edge.store import EdgeStore
+from outvote.log.records import UpSubject
 from statistical.test_reward_window import binomial_p_value
 
 ARMS = ("red", "green", "blue")

@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from network.edge_http import check_problem, host, in_process, task
+from helpers.edge_http import check_problem, host, in_process, task
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask
-from outvote.network.cors import check_origin
-from outvote.network.edge import Edge
-from outvote.network.edge_api import make_app
-from outvote.network.ofrep import FLAGS
+from outvote.edge.api import make_app
+from outvote.edge.cors import check_origin
+from outvote.edge.ofrep import FLAGS
+from outvote.edge.site import Edge
 
 SHOP, BLOG, OTHER = "https://shop.example", "http://blog.example:8080", "https://other.example"
 PATHS = [("POST", f"{FLAGS}/shop"), ("POST", FLAGS), ("POST", "/v1/tasks/shop/decide"), ("GET", "/v1/tasks")]

@@ -8,7 +8,7 @@ import shlex
 from docs.blocks import DOCS, blocks
 from docs.conftest import terminals
 from docs.terminals import GOES_ON, Terminals, shape
-from network.processes import until
+from helpers.processes import until
 
 from .shop import HERE
 

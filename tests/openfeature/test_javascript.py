@@ -18,9 +18,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Response
 
-from network.edge_http import read_metrics
-from network.processes import DEADLINE, Running, Start, an_edge, request
-from outvote.network.ofrep import FLAGS
+from helpers.edge_http import read_metrics
+from helpers.processes import DEADLINE, Running, Start, an_edge, request
+from outvote.edge.ofrep import FLAGS
 
 from .conftest import JS
 from .shop import SWITCH, buys, create, play, tasks

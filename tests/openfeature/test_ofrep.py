@@ -16,13 +16,13 @@ from typing import Any
 import httpx
 import pytest
 
-from network.edge_http import ARMS, ask, client_of, eliminate, host, read_metrics, task, within_deadline
-from network.processes import Running, Start, an_edge, request
-from outvote.network.edge import NO_TICKET, Edge
-from outvote.network.edge_api import make_app
-from outvote.network.edge_bodies import LARGEST_BODY
-from outvote.network.hosted import HostedTask
-from outvote.network.ofrep import FLAGS
+from helpers.edge_http import ARMS, ask, client_of, eliminate, host, read_metrics, task, within_deadline
+from helpers.processes import Running, Start, an_edge, request
+from outvote.edge.api import make_app
+from outvote.edge.bodies import LARGEST_BODY
+from outvote.edge.hosted_task import HostedTask
+from outvote.edge.ofrep import FLAGS
+from outvote.edge.site import NO_TICKET, Edge
 
 from .shop import create
 

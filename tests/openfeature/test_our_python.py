@@ -21,12 +21,12 @@ from openfeature.exception import ErrorCode, ProviderNotReadyError
 from openfeature.flag_evaluation import Reason
 from openfeature.track import TrackingEventDetails
 
-from network.edge_http import read_metrics
-from network.processes import Running, Start, an_edge, request, until
-from network.secured_edge import secured_edge
-from network.test_client import answering, response
+from helpers.edge_http import read_metrics
+from helpers.processes import Running, Start, an_edge, request, until
+from helpers.secured_edge import secured_edge
 from outvote.client import Client, EdgeError
 from outvote.openfeature import OutvoteProvider
+from whole.test_client import answering, response
 
 from .shop import HERE, SWITCH, buys, create, green_has_won, play, provided
 

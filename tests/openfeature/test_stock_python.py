@@ -15,7 +15,7 @@ from openfeature.contrib.provider.ofrep import OFREPProvider
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.flag_evaluation import Reason
 
-from network.processes import Running
+from helpers.processes import Running
 
 from .shop import HERE, SWITCH, buys, create, green_has_won, play, provided
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from network.processes import gone, until
+from helpers.processes import gone, until
 from outvote.cli.main import main
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART
 

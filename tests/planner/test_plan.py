@@ -33,7 +33,7 @@ def option(plan: Plan, protocol: str, quorum: str = "paper") -> Option:
 
 
 def test_eta_and_pulls_are_those_of_the_paper_and_of_the_certified_rule() -> None:
-    """K = 10, ε = .5, δ = .05, N = 64; tests/unit/test_theory.py has other numbers of players."""
+    """K = 10, ε = .5, δ = .05, N = 64; tests/theory/test_theory.py has other numbers of players."""
     question = ask(means=PROBLEM_1, players=64, epsilon=0.5)
     votes = {task.quorum: Option(task, None, None).to_json() for task in tasks(question) if task.protocol == "dme"}
     paper, certified = votes["paper"], votes["certified"]

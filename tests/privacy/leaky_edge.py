@@ -9,11 +9,11 @@ import sys
 from typing import Any
 
 from outvote.cli.main import main
-from outvote.network import edge_api
-from outvote.network.edge import Edge
-from outvote.network.edge_store import EdgeStore
-from outvote.network.link import Link
-from outvote.network.logs import event
+from outvote.edge import api as edge_api
+from outvote.edge.site import Edge
+from outvote.edge.store import EdgeStore
+from outvote.engine.nats_log import Link
+from outvote.observability.logs import event
 
 _log = logging.getLogger(__name__)
 _users: list[str] = []

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.privacy import adversary, games, inference
-from benchmarks.privacy.skipping import listen_to_votes
 from scipy.stats import binomtest, ks_2samp
 
+from benchmarks.privacy import adversary, games, inference
+from benchmarks.privacy.skipping import listen_to_votes
 from outvote.core.noise import binomial_law
 from outvote.core.task import Task
 from outvote.privacy import posterior

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from network.processes import gone, until
+from helpers.processes import gone, until
 from outvote.cli.main import main
 from outvote.demo.fleet import Fleet
 from outvote.privacy.audit import judge, report, setting

@@ -17,8 +17,8 @@ import pytest
 
 from outvote.core.messages import Tally
 from outvote.core.task import Task
-from outvote.network.edge import TICK
-from outvote.network.records import Coder, UpSubject
+from outvote.edge.site import TICK
+from outvote.log.records import Coder, UpSubject
 from outvote.privacy.audit import fleet_run, frames, payloads, times
 from outvote.privacy.audit.markers import FORMS, Markers
 from outvote.privacy.audit.people import Event

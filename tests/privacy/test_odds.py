@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from benchmarks.privacy import inference
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amounts import examples
+from benchmarks.privacy import inference
 from outvote.privacy import posterior
 from outvote.privacy.posterior import Laws
 

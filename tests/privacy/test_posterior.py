@@ -6,8 +6,8 @@ import itertools
 import math
 
 import pytest
-from benchmarks.privacy import inference
 
+from benchmarks.privacy import inference
 from outvote.privacy import posterior
 from outvote.privacy.posterior import Laws
 

@@ -20,11 +20,11 @@ from outvote.core import protocols
 from outvote.core.errors import MalformedMessage, NoOutstandingDecision
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
-from outvote.network.edge import Edge
-from outvote.network.edge_store import META_KEYS, EdgeStore
-from outvote.network.expectation import Expectation
-from outvote.network.fold import Fold
-from outvote.network.records import (
+from outvote.edge.site import Edge
+from outvote.edge.store import META_KEYS, EdgeStore
+from outvote.log.expectation import Expectation
+from outvote.log.log_state import Fold
+from outvote.log.records import (
     Coder,
     DownSubject,
     UpSubject,

@@ -67,14 +67,14 @@ def asked(args: argparse.Namespace) -> Asked:
     server, token_file, ca = args.server, args.token_file, args.ca
     folder = args.kit or (os.environ.get(KIT) if server is None else None)
     if folder:
-        from outvote.network.kits import read_operator_kit
+        from outvote.access.kits import read_operator_kit
 
         kit = read_operator_kit(Path(folder))
         server, token_file, ca = server or kit.server.rstrip("/"), token_file or kit.token, ca or kit.ca
     server = server or SERVER
     token = None
     if token_file is not None:
-        from outvote.network.tokens import read_secret
+        from outvote.access.tokens import read_secret
 
         token = read_secret(Path(token_file))
     return Asked(server, token, _context(server, ca, has_token=token is not None, insecure=args.insecure))
@@ -82,13 +82,13 @@ def asked(args: argparse.Namespace) -> Asked:
 
 def _context(server: str, ca: str | Path | None, *, has_token: bool, insecure: bool) -> ssl.SSLContext | None:
     if server.startswith("https://"):
-        from outvote.network.tls import client_context
+        from outvote.access.tls import client_context
 
         return client_context(None if ca is None else Path(ca))
     if has_token:
         from urllib.parse import urlsplit
 
-        from outvote.network.exposure import check_exposed
+        from outvote.web.exposure import check_exposed
 
         host = urlsplit(server).hostname or ""
         check_exposed("the token would be sent in plaintext to", host, secured=False, insecure=insecure)
@@ -97,7 +97,7 @@ def _context(server: str, ca: str | Path | None, *, has_token: bool, insecure: b
 
 def ask(args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """One request; what the server refuses becomes one line."""
-    from outvote.network.operator_request import NoAnswer, send
+    from outvote.access.operator_request import NoAnswer, send
 
     target = asked(args)
     data = None if body is None else as_json(body)

@@ -15,9 +15,9 @@ from outvote.cli.options import add_json, tell
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
+    from outvote.access.kits import EdgeKit
     from outvote.cli.security import Security
-    from outvote.network.edge_store import EdgeStore
-    from outvote.network.kits import EdgeKit
+    from outvote.edge.store import EdgeStore
 
 _log = logging.getLogger(__name__)
 
@@ -65,11 +65,11 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.network.cors import check_origin
-    from outvote.network.edge_store import EdgeStore, StoreFailed, StoreLocked
-    from outvote.network.http_server import ListenError
-    from outvote.network.kits import read_edge_kit
-    from outvote.network.logs import written
+    from outvote.access.kits import read_edge_kit
+    from outvote.edge.cors import check_origin
+    from outvote.edge.store import EdgeStore, StoreFailed, StoreLocked
+    from outvote.observability.logs import written
+    from outvote.web.listener import ListenError
 
     kit = None if args.kit is None else read_edge_kit(Path(args.kit))
     secured = security.security(args, kit)
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) -> str:
     """One name in all places: an engine would let nobody speak for another."""
-    from outvote.network.records import check_name
+    from outvote.log.records import check_name
 
     if args.name is None and kit is None:
         raise InvalidTask("an edge needs a name: give NAME, or a --kit")
@@ -106,10 +106,10 @@ def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) 
 
 
 async def work(args: argparse.Namespace, name: str, urls: str, secured: Security, store: EdgeStore) -> None:
-    from outvote.network import edge_api
-    from outvote.network.edge import Edge
-    from outvote.network.logs import event
-    from outvote.network.together import first_of
+    from outvote.concurrency import first_of
+    from outvote.edge import api as edge_api
+    from outvote.edge.site import Edge
+    from outvote.observability.logs import event
 
     edge = Edge(name, store, clock=time.monotonic)
     bound = asyncio.Event()

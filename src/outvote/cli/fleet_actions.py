@@ -47,10 +47,10 @@ def _brought(args: argparse.Namespace) -> Brought | None:
 
 
 def init(args: argparse.Namespace) -> int:
+    from outvote.engine.process import DEFAULT_PORT
     from outvote.fleet.addresses import read_address
     from outvote.fleet.making import Plan, make_fleet
     from outvote.fleet.state import SERVER_PORT
-    from outvote.network.engine import DEFAULT_PORT
 
     plan = Plan(
         engines=[read_address(each, default_port=DEFAULT_PORT) for each in args.engine or ["localhost"]],

@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def complain(args: argparse.Namespace, event: str, text: str) -> None:
     """Last words on standard error: a line for people, or one of the log where programs read it."""
     if getattr(args, "log", "text") == "json":
-        from outvote.network import logs
+        from outvote.observability import logs
 
         logs.last_words("info" if event == "interrupted" else "error", event, text)
     else:

@@ -39,13 +39,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from outvote.cli.progress import trials_bar
-    from outvote.paper.build import build, prepare
+    from outvote.paper.build import all_cells, build, prepare
     from outvote.paper.study import Study, read_figures
     from outvote.simulation.executors import cores, open_executor
 
     study = Study(trials=args.trials, horizon=args.horizon, seed=args.seed, figures=read_figures(args.figures))
     prepare(args.out, resume=args.resume)
-    total = sum(cell.trials for cell in study.cells().values())
+    total = sum(cell.trials for cell in all_cells(study).values())
     with open_executor(workers=args.workers, dask=args.dask) as executor, trials_bar("trials", total) as advance:
         claims = build(study, args.out, executor=executor, drawers=args.workers or cores(), progress=advance)
     if write_result(args, {"claims": [claim.to_json() for claim in claims]}):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from outvote.network.access import Access
-    from outvote.network.kits import Certificate, EdgeKit, ServerKit
-    from outvote.network.tokens import TokenBook
+    from outvote.access.engine_access import Access
+    from outvote.access.kits import Certificate, EdgeKit, ServerKit
+    from outvote.access.tokens import TokenBook
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def security(args: argparse.Namespace, kit: EdgeKit | ServerKit | None) -> Security:
     """From the kit; each file is read once here, so that what is wrong with it is said at once."""
-    from outvote.network.access import Access
-    from outvote.network.tls import server_context
-    from outvote.network.tokens import TokenBook
+    from outvote.access.engine_access import Access
+    from outvote.access.tls import server_context
+    from outvote.access.tokens import TokenBook
 
     if kit is None:
         return Security(None, None, None, args.insecure)
@@ -57,14 +57,14 @@ def security(args: argparse.Namespace, kit: EdgeKit | ServerKit | None) -> Secur
 
 def check_listening(what: str, host: str, found: Security) -> None:
     """An HTTP API beyond this machine has both: TLS, and tokens. `what` begins a sentence: 'the API listens at'."""
-    from outvote.network.exposure import check_exposed
+    from outvote.web.exposure import check_exposed
 
     check_exposed(what, host, secured=None not in (found.certificate, found.tokens), insecure=found.insecure)
 
 
 def check_connecting(urls: str, found: Security) -> None:
     """Whoever is between this process and the engine must not read along, or speak for it."""
-    from outvote.network.exposure import check_exposed
+    from outvote.web.exposure import check_exposed
 
     for url in urls.split(","):
         parts = urlsplit(url)
@@ -74,6 +74,6 @@ def check_connecting(urls: str, found: Security) -> None:
 
 def reaches_beyond(urls: tuple[str, ...]) -> bool:
     """Whether a fleet is more than this machine."""
-    from outvote.network.exposure import is_loopback
+    from outvote.web.exposure import is_loopback
 
     return not all(is_loopback(urlsplit(url).hostname or "") for url in urls)

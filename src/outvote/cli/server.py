@@ -20,10 +20,10 @@ from outvote.core.errors import InvalidTask
 if TYPE_CHECKING:
     import socket
 
+    from outvote.access.kits import ServerKit
     from outvote.cli.security import Security
     from outvote.dashboard.app import Dashboard
-    from outvote.network.engine import Engine
-    from outvote.network.kits import ServerKit
+    from outvote.engine.process import Engine
 
 EXAMPLE = """\
 examples:
@@ -77,11 +77,11 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.network.connection import LinkError
-    from outvote.network.engine import EngineError
-    from outvote.network.follower import LogReplaced
-    from outvote.network.http_server import ListenError, listen
-    from outvote.network.logs import written
+    from outvote.engine.connection import LinkError
+    from outvote.engine.follower import LogReplaced
+    from outvote.engine.process import EngineError
+    from outvote.observability.logs import written
+    from outvote.web.listener import ListenError, listen
 
     setup = read_setup(args)
     try:
@@ -108,7 +108,7 @@ class Setup:
 
 def read_setup(args: argparse.Namespace) -> Setup:
     """All that can be refused is refused here, before anything is started."""
-    from outvote.network.kits import read_server_kit
+    from outvote.access.kits import read_server_kit
 
     kit = None if args.kit is None else read_server_kit(Path(args.kit))
     secured = security.security(args, kit)
@@ -133,8 +133,8 @@ def as_called(secured: Security, kit: ServerKit | None) -> Security:
 
 
 def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> Engine:
-    from outvote.network.engine import DEFAULT_PORT, Engine
-    from outvote.network.exposure import check_exposed
+    from outvote.engine.process import DEFAULT_PORT, Engine
+    from outvote.web.exposure import check_exposed
 
     known = None if kit is None else kit.engine
     check_exposed("the engine listens at", host, secured=known is not None, insecure=args.insecure)
@@ -144,8 +144,8 @@ def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> En
 
 async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket) -> None:
     """Engine, server, API: started in this order, stopped in the other. If the engine dies, all of it ends."""
-    from outvote.network.own_engine import while_certificates_last, while_it_runs
-    from outvote.network.together import first_of
+    from outvote.concurrency import first_of
+    from outvote.server.own_engine import while_certificates_last, while_it_runs
 
     engine = setup.engine
     if engine is None:
@@ -170,14 +170,14 @@ def dashboard() -> type[Dashboard] | None:
 
 
 async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: socket.socket) -> None:
-    from outvote.network.admin_api import make_app
-    from outvote.network.exposure import own_hosts
-    from outvote.network.http_server import run_app
-    from outvote.network.link import Link
-    from outvote.network.logs import event
-    from outvote.network.own_engine import while_it_stores
-    from outvote.network.server import SyncServer
-    from outvote.network.together import first_of
+    from outvote.concurrency import first_of
+    from outvote.engine.nats_log import Link
+    from outvote.observability.logs import event
+    from outvote.server.admin.api import make_app
+    from outvote.server.own_engine import while_it_stores
+    from outvote.server.sync_server import SyncServer
+    from outvote.web.exposure import own_hosts
+    from outvote.web.listener import run_app
 
     engine, secured = setup.engine, setup.security
     server = SyncServer(await Link.connect(url, name="server", patience=PATIENCE, access=secured.access))

@@ -50,7 +50,7 @@ def _is_nats_url(text: str) -> bool:
 
 
 def add_log_options(parser: argparse.ArgumentParser) -> None:
-    from outvote.network.logs import FORMATS, LEVELS
+    from outvote.observability.logs import FORMATS, LEVELS
 
     group = parser.add_argument_group("log, on standard error")
     group.add_argument(

@@ -178,7 +178,7 @@ def _expectation(args: argparse.Namespace) -> dict[str, float]:
     """What was said of it, checked before anything is asked: a task must not be there without it."""
     said = {name: getattr(args, name) for name in EXPECTED if getattr(args, name) is not None}
     if said:
-        from outvote.network.expectation import read_expectation
+        from outvote.log.expectation import read_expectation
 
         read_expectation(as_json(said))
     return said

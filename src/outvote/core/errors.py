@@ -74,3 +74,7 @@ class MalformedSnapshot(OutvoteError, ValueError):
 def one_of(allowed: Iterable[object]) -> str:
     """The values of a closed choice, for an error message."""
     return ", ".join(repr(value) for value in allowed)
+
+
+class UnknownTask(OutvoteError, LookupError):
+    """A task that is not there."""

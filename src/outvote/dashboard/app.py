@@ -27,13 +27,13 @@ from outvote.core.errors import InvalidTask
 from outvote.core.task import PROTOCOLS
 from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
-from outvote.network import admin_guard
-from outvote.network.admin_api import Admin
-from outvote.network.admin_http import read_body, route
-from outvote.network.admin_request import Refused
-from outvote.network.changes import FLEET
-from outvote.network.problems import Problem
 from outvote.planner.duration import duration
+from outvote.server.admin import guard as admin_guard
+from outvote.server.admin.api import Admin
+from outvote.server.admin.http import read_body, route
+from outvote.server.admin.requests import Refused
+from outvote.server.changes import FLEET
+from outvote.web.problems import Problem
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from outvote.network.admin_views import ArmView, LiftView, TaskDescription
+from outvote.server.admin.views import ArmView, LiftView, TaskDescription
 
 Figure: TypeAlias = dict[str, Any]
 

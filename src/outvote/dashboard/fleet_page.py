@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from outvote.dashboard.words import STATES
-from outvote.network.admin_fleet import FleetEdge, edge_list
-from outvote.network.server import SyncServer
-from outvote.network.signs import EdgeState
+from outvote.server.admin.fleet import FleetEdge, edge_list
+from outvote.server.liveness import EdgeState
+from outvote.server.sync_server import SyncServer
 
 TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive")
 PAGE: Final = 100

@@ -14,8 +14,8 @@ from msgspec import UNSET
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
 from outvote.dashboard.formats import about, count
-from outvote.network.admin_views import TaskDescription
 from outvote.planner.duration import duration
+from outvote.server.admin.views import TaskDescription
 
 DAY: Final = 86_400.0
 ENOUGH: Final = 30

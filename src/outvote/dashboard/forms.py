@@ -12,8 +12,8 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from outvote.core.task import Task
-from outvote.network.admin_request import Refused, read_expectation, read_task
-from outvote.network.expectation import Expectation
+from outvote.log.expectation import Expectation
+from outvote.server.admin.requests import Refused, read_expectation, read_task
 
 DEFAULTS: Final = {"protocol": "tally", "epsilon": "0", "delta": "0.05", "arms": "classic\nbold\ngreen", "players": "8"}
 WORDS: Final = ("name", "protocol", "quorum", "code", "fallback")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from outvote.network.refusals import NO_TOKEN, NOT_FOR_SERVERS, Refusal
-from outvote.network.tokens import TokenBook, Verdict
+from outvote.access.tokens import TokenBook, Verdict
+from outvote.web.refusals import NO_TOKEN, NOT_FOR_SERVERS, Refusal
 
 WHY: Final[Mapping[str, str]] = {
     "missing": "This server tells what it knows only to who has a token.",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from outvote.core.tally_server import TallyServer
-from outvote.network.admin_api import Admin
-from outvote.network.admin_views import Status, TaskSummary
-from outvote.network.fold import FoldedTask
+from outvote.log.log_state import FoldedTask
+from outvote.server.admin.api import Admin
+from outvote.server.admin.views import Status, TaskSummary
 
 ORDER: Final[tuple[Status, ...]] = ("held", "running", "finished", "stopped")
 """What needs an eye first."""

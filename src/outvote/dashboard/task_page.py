@@ -10,10 +10,10 @@ from typing import Any, Final
 from outvote.dashboard import charts, words
 from outvote.dashboard.fleet_page import by_trouble
 from outvote.dashboard.forecast import Ask, forecast
-from outvote.network.admin_api import Admin
-from outvote.network.admin_fleet import FleetEdge, edge_list
-from outvote.network.admin_views import ArmView, LiftView, TaskDescription
-from outvote.network.fold import FoldedTask
+from outvote.log.log_state import FoldedTask
+from outvote.server.admin.api import Admin
+from outvote.server.admin.fleet import FleetEdge, edge_list
+from outvote.server.admin.views import ArmView, LiftView, TaskDescription
 
 MOST_EDGES: Final = 12
 """Edges that are listed; the page of the fleet has all."""

@@ -10,8 +10,8 @@ from outvote.core.ledger import tally_bits_bound
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.dashboard.formats import count, listed, percent, plural, points
-from outvote.network.admin_views import TaskDescription, most_bits
-from outvote.network.fold import FoldedTask
+from outvote.log.log_state import FoldedTask
+from outvote.server.admin.views import TaskDescription, most_bits
 
 STATES = {
     "alive": "heard of lately",

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outvote.concurrency import first_of
 from outvote.core.errors import OutvoteError
 from outvote.core.ledger import tally_bits_bound
 from outvote.demo.chaos import Chaos, Trouble
 from outvote.demo.fleet import Fleet
 from outvote.demo.setting import TASK, Setting
 from outvote.demo.users import Browser, Users
-from outvote.network.together import first_of
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the server and the edges."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from outvote.core.errors import InvalidTask
-from outvote.network.exposure import is_loopback
+from outvote.web.exposure import is_loopback
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 """What every certificate of ours covers besides: a server and its engine talk on one machine."""

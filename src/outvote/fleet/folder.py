@@ -16,27 +16,19 @@ it. A command that finds the mark of an unfinished change writes all kits anew. 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from outvote.core.errors import InvalidTask
 from outvote.files import make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
-from outvote.fleet.certificates import Signed
-from outvote.fleet.claims import account_claims, creds, operator_claims, user_claims
+from outvote.fleet.draft import ISSUED, Draft
 from outvote.fleet.errors import FleetError
-from outvote.fleet.keys import Key, Kind, new_key, read_key
-from outvote.fleet.permissions import SHARED, SYSTEM, Permissions, system_permissions
-from outvote.fleet.state import DAY, FILE, FleetFile, Issued, Revocation, read_state, write_state
-from outvote.network.tokens import Token, make_token
+from outvote.fleet.state import FILE, FleetFile, read_state, write_state
 from outvote.processes import lock
 
 LOCK: Final = "fleet.lock"
@@ -44,12 +36,6 @@ UNFINISHED: Final = "fleet.unfinished"
 """The mark: it is there while a change is made."""
 PATIENCE: Final = 20.0
 """Seconds to wait for another command."""
-OPERATOR_TOKEN: Final = "operator"
-LONGEST_DAYS = 36500
-SYSTEM_SECONDS = 3600
-"""How long a credential of the system account is good."""
-FORGET_AFTER = 7 * DAY
-"""Seconds after its end when the revocation of a credential is forgotten: clocks may differ."""
 
 
 class Fleet:
@@ -71,142 +57,14 @@ class Fleet:
             state = read_state((self.folder / FILE).read_bytes())
             draft = Draft(self.folder, state, now=self.clock())
             if (self.folder / UNFINISHED).exists():
-                draft.complete(state.edges)
+                complete(draft, state.edges)
             yield draft
             if draft.state != state:
-                draft.write(state)
+                write_draft(draft, state)
 
     def look(self) -> FleetFile:
         with self.change() as draft:
             return draft.state
-
-
-class Draft:
-    """The fleet as it is to become: the state, and new files that kits are derived from, by name."""
-
-    def __init__(self, folder: Path, state: FleetFile, *, now: float) -> None:
-        self.folder = folder
-        self.state = state
-        self.now = now
-        self._claimed = state.claimed
-        self.files: dict[str, bytes] = {}
-
-    def set(self, **fields: object) -> None:
-        self.state = msgspec.structs.replace(self.state, **fields)
-
-    def read(self, name: str) -> bytes:
-        if name in self.files:
-            return self.files[name]
-        try:
-            return (self.folder / name).read_bytes()
-        except OSError as error:
-            raise InvalidTask(
-                f"{str(self.folder / name)!r} cannot be read: {error.strerror}; restore it from your backup of the "
-                "fleet folder"
-            ) from None
-
-    def key(self, name: str, kind: Kind) -> Key:
-        new = self.files.get(f"keys/{name}.seed")
-        return Key(new) if new is not None else read_key(self.folder / f"keys/{name}.seed", kind)
-
-    def authority(self) -> Signed:
-        if self.state.brought:
-            raise InvalidTask("this fleet's certificates are yours: give --certificate and --key")
-        return Signed(self.read("ca.pem"), self.read("keys/ca.key"))
-
-    # ---- how it is written
-
-    def write(self, old: FleetFile | None) -> None:
-        """Make it the fleet. The folder is held."""
-        (self.folder / UNFINISHED).touch(0o600)
-        write_files(self.folder, self.files)
-        for parent in {self.folder, *((self.folder / name).parent for name in self.files)}:
-            sync_folder(parent)
-        write_private(self.folder / FILE, write_state(self.state))
-        sync_folder(self.folder)
-        # Folders of kits are not synced: a power cut that undoes a rename in them undoes the later removal of the mark.
-        edges = self.state.edges
-        self.complete(name for name in edges if old is None or edges[name] != old.edges.get(name))
-
-    def complete(self, edges: Iterable[str]) -> None:
-        """Derive the kits, of edges only these; remove secrets that the state does not name; remove the mark."""
-        write_files(self.folder, kit_files.central_kits(self))
-        for name in edges:
-            write_files(self.folder, kit_files.edge_kit(self, name))
-        issued = self.folder / kit_files.ISSUED
-        for name in {each.name for each in issued.iterdir()} - self.state.issued_files:
-            (issued / name).unlink()
-        (self.folder / UNFINISHED).unlink()
-
-    # ---- what members hold
-
-    def issue(
-        self, name: str, may: Permissions, *, days: float, account: Literal["account", "log"] = "account"
-    ) -> Issued:
-        """Make a credential, of the edges' account or the log's."""
-        user = new_key("user")
-        issued, expires = int(self.now), int(self.now + check_days(days) * DAY)
-        claims = user_claims(self.key(account, "account"), user.public, name=name, may=may, now=issued, expires=expires)
-        self._keep(f"{user.public}.creds", creds(claims, user).encode("ascii"))
-        return Issued(user.public, issued, expires)
-
-    def issue_operator_token(self, *, days: float) -> Token:
-        """Make the token of the operator's kit."""
-        secret, token = make_token(OPERATOR_TOKEN, "admin", days=days, now=self.now)
-        self._keep(f"{token.sha256}.token", secret.encode("ascii") + b"\n")
-        self.set(operator_token=token.sha256)
-        return token
-
-    def keep_certificate(self, signed: Signed) -> str:
-        """Returns the name under which the state has it."""
-        name = hashlib.sha256(signed.chain).hexdigest()
-        self._keep(f"{name}.pem", signed.chain)
-        self._keep(f"{name}.key", signed.key)
-        return name
-
-    def _keep(self, name: str, content: bytes) -> None:
-        self.files[f"{kit_files.ISSUED}/{name}"] = content
-
-    def revoke(self, credentials: Iterable[Issued]) -> None:
-        """From now on these count no more; engines must be told."""
-        now = int(self.now)
-        revoked = {key: each for key, each in self.state.revoked.items() if each.expires + FORGET_AFTER > now}
-        for each in credentials:
-            revoked[each.key] = Revocation(max(now, each.issued), each.expires)
-        # Of two claims engines keep the later one: never the same second, nor an earlier one if the clock went back.
-        self.set(revoked=revoked, claimed=max(now, self._claimed + 1))
-
-    def still_good(self, credentials: Iterable[Issued]) -> list[Issued]:
-        return [each for each in credentials if each.expires > self.now and each.key not in self.state.revoked]
-
-    def operator_claims(self) -> str:
-        state = self.state
-        operator = self.key("operator", "operator")
-        return operator_claims(operator, name=state.name, system_account=state.system, now=state.made)
-
-    def all_claims(self) -> dict[str, str]:
-        """What all accounts say, by their keys."""
-        state = self.state
-        operator = self.key("operator", "operator")
-        revoked = {key: each.at for key, each in state.revoked.items()}
-        say = partial(account_claims, operator, now=state.claimed, revoked=revoked)
-        return {
-            state.account: say(state.account, name="edges", takes=SHARED, of=state.log),
-            state.log: say(state.log, name="log", log=True, disk=state.disk, offers=SHARED),
-            state.system: account_claims(operator, state.system, name="system", now=state.made),
-        }
-
-    def system_credential(self) -> str:
-        """Lets the operator's machine talk to the engine itself, for an hour. It is never stored."""
-        user, expires = new_key("user"), self.now + SYSTEM_SECONDS
-        account, may = self.key("system", "account"), system_permissions()
-        return creds(user_claims(account, user.public, name=SYSTEM, may=may, now=self.now, expires=expires), user)
-
-
-def check_days(days: float) -> float:
-    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= LONGEST_DAYS:
-        raise InvalidTask(f"days must be a number above 0 and at most {LONGEST_DAYS}, got {days!r}")
-    return days
 
 
 # ---- files
@@ -239,3 +97,27 @@ def write_files(folder: Path, files: Mapping[str, bytes | None]) -> None:
         else:
             make_private_folder(path.parent)
             write_private(path, content)
+
+
+def write_draft(draft: Draft, old: FleetFile | None) -> None:
+    """Make it the fleet. The folder is held."""
+    (draft.folder / UNFINISHED).touch(0o600)
+    write_files(draft.folder, draft.files)
+    for parent in {draft.folder, *((draft.folder / name).parent for name in draft.files)}:
+        sync_folder(parent)
+    write_private(draft.folder / FILE, write_state(draft.state))
+    sync_folder(draft.folder)
+    # Folders of kits are not synced: a power cut that undoes a rename in them undoes the later removal of the mark.
+    edges = draft.state.edges
+    complete(draft, (name for name in edges if old is None or edges[name] != old.edges.get(name)))
+
+
+def complete(draft: Draft, edges: Iterable[str]) -> None:
+    """Derive the kits, of edges only these; remove secrets that the state does not name; remove the mark."""
+    write_files(draft.folder, kit_files.central_kits(draft))
+    for name in edges:
+        write_files(draft.folder, kit_files.edge_kit(draft, name))
+    issued = draft.folder / ISSUED
+    for name in {each.name for each in issued.iterdir()} - draft.state.issued_files:
+        (issued / name).unlink()
+    (draft.folder / UNFINISHED).unlink()

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 import nkeys  # type: ignore[import-untyped]  # it ships no types
 
+from outvote.access.tokens import check_private
 from outvote.core.errors import InvalidTask
-from outvote.network.tokens import check_private
 
 Kind = Literal["operator", "account", "user"]
 _PREFIXES: Final[dict[Kind, int]] = {

@@ -1,26 +1,22 @@
-"""The files of each kit, by name, as they follow from `fleet.json` and the keys; `outvote.network.kits` reads them."""
+"""The files of each kit, by name, as they follow from `fleet.json` and the keys; `outvote.access.kits` reads them."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from outvote.access.kits import Accounts, KitFile
+from outvote.access.tokens import tokens_file
+from outvote.engine import config as engine_conf
 from outvote.fleet.addresses import Address
+from outvote.fleet.draft import ISSUED, Draft
 from outvote.fleet.state import Member
-from outvote.network import engine_conf
-from outvote.network.kits import Accounts, KitFile
-from outvote.network.tokens import tokens_file
-
-if TYPE_CHECKING:
-    from outvote.fleet.folder import Draft
 
 CLUSTER_OFFSET: Final = 2000
 """From the port for clients to the one where engines meet, as with NATS's own: 4222 and 6222."""
 CLUSTER_SECRET: Final = "keys/cluster.secret"
-ISSUED: Final = "keys/issued"
-"""Where the secrets of members are that kits are made from."""
 
 
 def central_kits(draft: Draft) -> dict[str, bytes | None]:

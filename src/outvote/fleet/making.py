@@ -17,12 +17,13 @@ from outvote.fleet import kit_files
 from outvote.fleet.addresses import Address, check_host
 from outvote.fleet.brought import Brought, read_authorities, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_authority, new_certificate
+from outvote.fleet.draft import Draft, check_days
 from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import LOCK, UNFINISHED, Draft, check_days, held
+from outvote.fleet.folder import LOCK, UNFINISHED, held, write_draft
 from outvote.fleet.keys import new_key
 from outvote.fleet.permissions import SERVER, server_permissions
 from outvote.fleet.state import FILE, VERSION, FleetFile, Issued, Member
-from outvote.network.records import check_name
+from outvote.log.records import check_name
 
 _NOBODY: Final = Member(Issued("", 0, 0))
 
@@ -78,7 +79,7 @@ def make_fleet(folder: Path, plan: Plan, *, now: float) -> FleetFile:
         with held(target):
             if (target / FILE).exists():
                 raise InvalidTask(f"{str(folder)!r} was made by another command meanwhile")
-            draft.write(None)
+            write_draft(draft, None)
         sync_folder(target.parent)
     except OSError as error:
         raise FleetError(f"{str(folder)!r} cannot be made: {error.strerror or error}") from None

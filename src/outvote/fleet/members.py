@@ -8,15 +8,16 @@ from typing import Final
 
 import msgspec
 
+from outvote.access.tokens import Token, make_token
 from outvote.core.errors import InvalidTask
 from outvote.fleet.addresses import check_host
 from outvote.fleet.brought import Brought, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_certificate
-from outvote.fleet.folder import OPERATOR_TOKEN, Draft, Fleet
+from outvote.fleet.draft import OPERATOR_TOKEN, Draft
+from outvote.fleet.folder import Fleet
 from outvote.fleet.making import sign_all
 from outvote.fleet.permissions import SERVER, check_edge_name, edge_permissions, server_permissions
 from outvote.fleet.state import Issued, Member
-from outvote.network.tokens import Token, make_token
 
 EDGE_DAYS: Final = 365
 APPLICATION: Final = "application"

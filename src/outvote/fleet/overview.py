@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from outvote.access.tokens import Token
 from outvote.fleet.certificates import expires
-from outvote.fleet.folder import Draft, Fleet
+from outvote.fleet.draft import Draft
+from outvote.fleet.folder import Fleet
 from outvote.fleet.state import Member, lasts, standing
-from outvote.network.tokens import Token
 
 
 def overview(fleet: Fleet) -> dict[str, Any]:

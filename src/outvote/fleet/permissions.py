@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from outvote.core.errors import InvalidTask
-from outvote.network.link import STREAM
-from outvote.network.records import DOWN, LIVE, SYNC, UP, check_name
+from outvote.engine.nats_log import STREAM
+from outvote.log.records import DOWN, LIVE, SYNC, UP, check_name
 
 INBOX: Final = "_INBOX"
 """Where answers come: each has its own below it."""

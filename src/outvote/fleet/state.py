@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
+from outvote.access.tokens import Token
 from outvote.core.errors import InvalidTask
+from outvote.engine.process import DEFAULT_PORT
 from outvote.fleet.addresses import Address, read_address
-from outvote.network.engine import DEFAULT_PORT
-from outvote.network.tokens import Token
 
 FILE: Final = "fleet.json"
 VERSION: Final = 1

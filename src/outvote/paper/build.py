@@ -14,6 +14,7 @@ from outvote.paper.study import Study
 from outvote.paper.verdicts import Claim
 from outvote.simulation.executors import fork
 from outvote.simulation.plots import Panel, draw
+from outvote.simulation.settings import Settings
 from outvote.simulation.sweep import sweep
 
 FORMATS = (".png", ".svg")
@@ -36,6 +37,11 @@ def prepare(folder: Path, *, resume: bool) -> None:
         raise InvalidTask(f"the folder {str(folder)!r} cannot be written: {error.strerror}; name another") from None
 
 
+def all_cells(study: Study) -> dict[str, Settings]:
+    """The cells of the paper's figures, of its claims, and of what goes beyond."""
+    return beyond.cells(study.figures, study.cell) | study.cells()
+
+
 def build(
     study: Study,
     folder: Path,
@@ -48,7 +54,7 @@ def build(
 
     `executor` runs the cells, without one they run here. So many processes draw the panels.
     """
-    cells = study.cells()
+    cells = all_cells(study)
     results = dict(
         zip(cells, sweep(list(cells.values()), executor=executor, store=folder / CELLS, progress=progress), strict=True)
     )

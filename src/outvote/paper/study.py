@@ -50,10 +50,8 @@ class Study:
         return set(self.figures) == set(FIGURES)
 
     def cells(self) -> dict[str, Settings]:
-        """All cells that the chosen figures need, and the claims' own where all figures are chosen."""
-        from outvote.paper import beyond  # which needs the names of this module
-
-        found = beyond.cells(self.figures, self.cell)
+        """The cells of the chosen figures of the paper, and the claims' own where all figures are chosen."""
+        found: dict[str, Settings] = {}
         for figure in self.figures:
             found |= self.figure_6_cells() if figure == 6 else self.panel_cells(*PANELS[figure])
         return found | self.claim_cells() if self.whole else found

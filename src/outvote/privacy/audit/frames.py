@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from outvote.core.errors import OutvoteError
-from outvote.network.records import LIVE, SYNC, UpSubject, parse
+from outvote.log.records import LIVE, SYNC, UpSubject, parse
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.recorder import UP, Conversation
 from outvote.privacy.schemas import CONNECT, QUESTION, unexplained

@@ -14,7 +14,7 @@ from outvote.core.codes import packed_bits
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally, UpMessage, Vote
 from outvote.core.task import Task
-from outvote.network.records import Coder
+from outvote.log.records import Coder
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.frames import Sent
 from outvote.privacy.audit.people import Event

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outvote.core.task import Task
-from outvote.network.edge import TICK
+from outvote.edge.site import TICK
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.frames import Sent
 from outvote.privacy.audit.people import Event

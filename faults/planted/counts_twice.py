@@ -1,0 +1,17 @@
+"""A planted bug: a server that counts every message of one edge twice."""
+
+from __future__ import annotations
+
+from outvote.log.log_state import FoldedTask
+from outvote.log.records import UpSubject
+
+_receive = FoldedTask.receive
+
+
+def receive(self: FoldedTask, subject: UpSubject, payload: bytes) -> None:
+    _receive(self, subject, payload)
+    if subject.edge == "e1":
+        _receive(self, subject._replace(incarnation="again"), payload)
+
+
+FoldedTask.receive = receive  # type: ignore[method-assign]

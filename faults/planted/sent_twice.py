@@ -1,0 +1,18 @@
+"""A planted bug: an edge that sends each message again under another incarnation, so that each counts twice."""
+
+from __future__ import annotations
+
+from outvote.engine.nats_log import Link
+from outvote.log.records import UpSubject, parse
+
+_store = Link.store
+
+
+async def store(self: Link, subject: str, payload: bytes) -> bool:
+    where = parse(subject)
+    if isinstance(where, UpSubject):
+        await _store(self, str(where._replace(incarnation="0" * 16)), payload)
+    return await _store(self, subject, payload)
+
+
+Link.store = store  # type: ignore[method-assign]

@@ -1,0 +1,189 @@
+"""Kits: the folder that an edge, a server or an operator is given to take part in a fleet. Read here, made by
+`outvote.fleet`.
+
+| kit | files |
+|---|---|
+| all | `kit.json`: what it is for, and addresses; `ca.pem`: who signs the fleet's certificates |
+| edge | `edge.creds`; if its API is to be reached from elsewhere `https.pem`, `https.key` and `tokens.json` |
+| server | `server.creds`, `https.pem`, `https.key`, `tokens.json`; to start its own engine the folder `engine` |
+| engine | `engine.pem`, `engine.key`, `operator.jwt`, `accounts.json`; for one of your own also `nats.conf` |
+| operator | `token` |
+
+A kit holds secrets: its folder and its files are its owner's only, and one that others can read is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from outvote.access.tokens import check_private
+from outvote.core.errors import InvalidTask
+from outvote.log.records import check_name
+
+VERSION: Final = 1
+"""The number of this format. Others are refused."""
+
+
+class Certificate(NamedTuple):
+    """A certificate with those that sign it, and its key."""
+
+    chain: Path
+    key: Path
+
+
+class KitFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`kit.json`."""
+
+    kit: str
+    version: int = VERSION
+    edge: str = ""
+    nats: list[str] = []
+    server: str = ""
+
+
+class _Version(msgspec.Struct):
+    """What is read first of `kit.json`: a kit of another version may have other fields."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class EdgeKit:
+    """What one site needs."""
+
+    name: str
+    nats: tuple[str, ...]
+    creds: Path
+    ca: Path
+    certificate: Certificate | None
+    tokens: Path | None
+
+
+@dataclass(frozen=True)
+class ServerKit:
+    """What a synchronization server needs."""
+
+    nats: tuple[str, ...]
+    creds: Path
+    ca: Path
+    certificate: Certificate
+    tokens: Path
+    engine: EngineKit | None
+
+
+@dataclass(frozen=True)
+class EngineKit:
+    """What an engine needs to know the fleet: no key that could sign anybody in."""
+
+    ca: Path
+    certificate: Certificate
+    operator: str
+    system_account: str
+    accounts: dict[str, str]
+    """Claims by the account's public key."""
+
+
+@dataclass(frozen=True)
+class OperatorKit:
+    """What a person or a program needs to talk to a server."""
+
+    server: str
+    ca: Path
+    token: Path
+
+
+class Accounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`accounts.json`."""
+
+    system: str
+    accounts: dict[str, str]
+
+
+def read_edge_kit(folder: Path) -> EdgeKit:
+    told = _read(folder, "edge")
+    https = folder / "https.pem"
+    tokens = folder / "tokens.json"
+    return EdgeKit(
+        check_name("an edge's name", told.edge),
+        tuple(told.nats),
+        _secret(folder / "edge.creds"),
+        _file(folder / "ca.pem"),
+        Certificate(https, _secret(folder / "https.key")) if https.exists() else None,
+        tokens if tokens.exists() else None,
+    )
+
+
+def read_server_kit(folder: Path) -> ServerKit:
+    told = _read(folder, "server")
+    engine = folder / "engine"
+    return ServerKit(
+        tuple(told.nats),
+        _secret(folder / "server.creds"),
+        _file(folder / "ca.pem"),
+        Certificate(_file(folder / "https.pem"), _secret(folder / "https.key")),
+        _file(folder / "tokens.json"),
+        read_engine_kit(engine) if engine.exists() else None,
+    )
+
+
+def read_engine_kit(folder: Path) -> EngineKit:
+    try:
+        accounts = msgspec.json.decode(_file(folder / "accounts.json").read_bytes(), type=Accounts)
+    except msgspec.MsgspecError as error:
+        raise _broken(folder, f"accounts.json: {error}") from None
+    return EngineKit(
+        _file(folder / "ca.pem"),
+        Certificate(_file(folder / "engine.pem"), _secret(folder / "engine.key")),
+        _file(folder / "operator.jwt").read_text(encoding="ascii").strip(),
+        accounts.system,
+        accounts.accounts,
+    )
+
+
+def read_operator_kit(folder: Path) -> OperatorKit:
+    told = _read(folder, "operator")
+    return OperatorKit(told.server, _file(folder / "ca.pem"), _secret(folder / "token"))
+
+
+def _read(folder: Path, kind: str) -> KitFile:
+    path = folder / "kit.json"
+    try:
+        content = path.read_bytes()
+        version = msgspec.json.decode(content, type=_Version).version
+        if version != VERSION:
+            raise InvalidTask(
+                f"the kit {str(folder)!r} has version {version}, this version of Outvote reads {VERSION}: "
+                "make it anew with `outvote fleet`"
+            )
+        told = msgspec.json.decode(content, type=KitFile)
+    except OSError as error:
+        raise InvalidTask(
+            f"{str(folder)!r} is no kit: kit.json: {error.strerror}; `outvote fleet` makes kits, and a copy must have "
+            "all files"
+        ) from None
+    except msgspec.MsgspecError as error:
+        raise _broken(folder, f"kit.json: {error}") from None
+    if told.kit != kind:
+        raise InvalidTask(f"{str(folder)!r} is a kit for the {told.kit}, a kit for the {kind} is required")
+    if not (told.server if kind == "operator" else told.nats):
+        raise _broken(folder, "names no server" if kind == "operator" else "names no engine")
+    return told
+
+
+def _file(path: Path) -> Path:
+    if not path.is_file():
+        raise InvalidTask(f"{str(path)!r} is missing: copy the whole kit, or make it anew with `outvote fleet`")
+    return path
+
+
+def _secret(path: Path) -> Path:
+    check_private(_file(path))
+    return path
+
+
+def _broken(folder: Path, why: str) -> InvalidTask:
+    return InvalidTask(f"the kit {str(folder)!r} is damaged: {why}; make it anew with `outvote fleet`")

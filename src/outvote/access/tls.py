@@ -1,0 +1,86 @@
+"""TLS of the HTTP listeners and of their clients: version 1.2 at least, and certificates renewed as it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from pathlib import Path
+from typing import Final
+
+from outvote.access.kits import Certificate
+from outvote.access.tokens import check_private
+from outvote.access.watched_files import WatchedFiles
+from outvote.core.errors import InvalidTask
+from outvote.observability.logs import event
+
+LOOK_AGAIN: Final = 1.0
+"""Seconds between two looks at the files of a certificate."""
+PROTOCOLS: Final = ["http/1.1"]
+
+_log = logging.getLogger(__name__)
+
+
+def server_context(certificate: Certificate) -> ssl.SSLContext:
+    """What a listener shows and speaks."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    context.set_alpn_protocols(PROTOCOLS)
+    check_private(certificate.key)
+    try:
+        context.load_cert_chain(certificate.chain, certificate.key, password=_no_password)
+    except (OSError, ValueError) as error:  # SSLError is one
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidTask(
+            f"the certificate {str(certificate.chain)!r} with the key {str(certificate.key)!r} cannot be used: {why}; "
+            "needed are PEM files that belong together, the key without a password"
+        ) from None
+    return context
+
+
+def client_context(ca: Path | None) -> ssl.SSLContext:
+    """Whom a client trusts: those that `ca` signed and nobody else; None: whom this machine trusts."""
+    try:
+        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
+    except OSError as error:
+        raise InvalidTask(f"no certificates can be read from {str(ca)!r}: {error.strerror or error}") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+async def keep_fresh(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """For ever: when the files of a certificate have changed, who connects from then on is shown the new one."""
+    renewal = Renewal(context, certificate)
+    while True:
+        await asyncio.sleep(LOOK_AGAIN)
+        renewal.look()
+
+
+class Renewal:
+    """Loads a renewed certificate apart from the one in use, and then shows it in its place."""
+
+    def __init__(self, context: ssl.SSLContext, certificate: Certificate) -> None:
+        self._context = context
+        self._certificate = certificate
+        self._files = WatchedFiles(certificate)
+
+    def look(self) -> None:
+        try:
+            if self._files.reload(self._load):
+                event(_log, logging.INFO, "certificate_renewed", file=self._certificate.chain.name)
+        except InvalidTask:
+            event(_log, logging.ERROR, "certificate_not_loaded", file=self._certificate.chain.name)
+
+    def _load(self) -> None:
+        fresh = server_context(self._certificate)
+
+        def show(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, first: ssl.SSLContext) -> None:
+            connection.context = fresh
+
+        self._context.sni_callback = show  # it is called for each handshake, also where no name is asked for
+
+
+def _no_password() -> str:
+    """Else OpenSSL would ask the terminal for one."""
+    raise ValueError("it has a password")

@@ -1,0 +1,1 @@
+"""One site: it serves decisions, learns from rewards, and keeps what must not be forgotten."""

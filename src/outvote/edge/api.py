@@ -1,0 +1,309 @@
+"""The local HTTP API of an edge, as an ASGI application, and the server that runs it.
+
+A request is answered from memory and never waits for the network. Whatever is refused has changed nothing. Neither a
+body nor a header nor an address is ever logged: of an error that nobody foresaw, its type and its place are.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from outvote.access.kits import Certificate
+from outvote.access.tls import server_context
+from outvote.access.tokens import TokenBook
+from outvote.core.errors import UnknownArm
+from outvote.edge.bodies import (
+    EXAMPLE,
+    EXPOSED,
+    JSON,
+    LARGEST_BODY,
+    Answer,
+    App,
+    Decision,
+    Exposure,
+    Health,
+    Message,
+    Receive,
+    Reward,
+    Scope,
+    Send,
+    TaskList,
+    TaskView,
+    answer,
+    as_json,
+    encode,
+    read_body,
+)
+from outvote.edge.cors import Cors
+from outvote.edge.guard import EdgeGuard
+from outvote.edge.hosted_task import HostedTask
+from outvote.edge.metrics import EdgeCollector
+from outvote.edge.ofrep import FLAGS, Ofrep, refused
+from outvote.edge.openapi import openapi
+from outvote.edge.site import Edge
+from outvote.observability.logs import event, place_of
+from outvote.observability.metrics_page import new_registry, render
+from outvote.observability.once_per_minute import OncePerMinute
+from outvote.web import problems
+from outvote.web.exposure import own_hosts
+from outvote.web.limits import Traffic, Watch
+from outvote.web.listener import listen, run_app
+from outvote.web.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
+
+Body = TypeVar("Body")
+
+_log = logging.getLogger(__name__)
+
+
+_decode_reward = msgspec.json.Decoder(Reward).decode
+_decode_exposure = msgspec.json.Decoder(Exposure).decode
+_TASKS = "/v1/tasks/"
+_PAGES = ("/v1/tasks", "/healthz", "/metrics", "/openapi.json")
+_NO_CONTENT: Final[Message] = {"type": "http.response.start", "status": 204, "headers": []}
+_NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
+
+
+@functools.cache
+def _decided(length: int) -> Message:
+    """The beginning of the answer to `decide`, by the length of its body."""
+    headers = [JSON, (b"content-length", b"%d" % length)]
+    return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+def _texts(task: HostedTask) -> list[bytes]:
+    """A `Decision` for each arm, but for its ticket."""
+    texts = [encode(Decision(arm, index, "TICKET")) for index, arm in enumerate(task.task.arms)]
+    return [text.replace(b"%", b"%%").replace(b'"ticket":"TICKET"', b'"ticket":"%d"') for text in texts]
+
+
+@functools.cache
+def _document() -> Answer:
+    """Encoded once: to build it costs as much as a hundred decisions."""
+    return as_json(openapi())
+
+
+def _read(decode: Callable[[bytes], Body], body: bytes, example: str) -> Body:
+    try:
+        return decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidBody(f"{error}; allowed is a body such as {example}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BodyNotJson(f"the body must be JSON in UTF-8, such as {example}: {error}") from None
+
+
+def make_app(
+    edge: Edge,
+    *,
+    origins: Sequence[str] = (),
+    tokens: TokenBook | None = None,
+    hosts: Collection[str] | None = None,
+    traffic: Traffic | None = None,
+) -> App:
+    """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store.
+
+    With `tokens` one is needed; with `hosts` it must be called one of them. Its metrics show `traffic`.
+    """
+    api = EdgeApi(edge, traffic)
+    app = EdgeGuard(api, api.refused, tokens=tokens, hosts=hosts, origins=origins)
+    return Cors(app, origins) if origins else app
+
+
+class EdgeApi:
+    """An ASGI application. Routing is written out: a framework's costs more than all the rest of a decision."""
+
+    def __init__(self, edge: Edge, traffic: Traffic | None = None) -> None:
+        self._edge = edge
+        self._tasks = edge.tasks  # the hot path saves a step
+        self.decisions = 0
+        self.rewards = 0
+        self.refused: Counter[int] = Counter()
+        self.traffic = traffic or Traffic()
+        self._failures = OncePerMinute[str]()
+        self._ofrep_api = Ofrep(edge)
+        self._registry = new_registry(EdgeCollector(edge, self))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise ValueError(f"an edge speaks http, got {scope['type']!r}")
+        try:
+            path: str = scope["path"]
+            name, verb = "", ""
+            if path.startswith(_TASKS):
+                name, _, verb = path[len(_TASKS) :].partition("/")
+            if verb == "decide" and scope["method"] == "POST":
+                body = self._decide(name)
+                await send(_decided(len(body)))
+                await send({"type": "http.response.body", "body": body})
+                return
+            if verb == "reward" and scope["method"] == "POST":
+                message = await receive()
+                given: bytes | None = message.get("body", b"")
+                if message.get("more_body") or message["type"] != "http.request" or len(given or b"") > LARGEST_BODY:
+                    given = await read_body(scope, receive, message)
+                    if given is None:
+                        return  # nobody is left to be answered
+                self._reward(name, given or b"")
+                await send(_NO_CONTENT)
+                await send(_NO_BODY)
+                return
+            if verb == "exposed" and scope["method"] == "POST":
+                given = await read_body(scope, receive)
+                if given is None:
+                    return
+                found = self._exposed(name, given)
+            elif path.startswith("/ofrep/"):
+                given = await read_body(scope, receive)
+                if given is None:
+                    return
+                found = self._ofrep(scope, given)
+            else:
+                found = self._look_up(scope, name, verb)
+        except Exception as error:
+            found = self._refuse(error, scope["path"])
+        await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
+        await send({"type": "http.response.body", "body": found.body})
+
+    # ---- the hot path: what can be made once is, and nothing is made that is thrown away
+
+    def _decide(self, name: str) -> bytes:
+        """A `Decision`; a body is not needed, and not read."""
+        task = self._edge.find(name)
+        index, ticket = self._edge.decide(task)
+        self.decisions += 1
+        if not task.texts:
+            task.texts = _texts(task)
+        return task.texts[index] % ticket
+
+    def _reward(self, name: str, body: bytes) -> None:
+        task = self._edge.find(name)
+        reward = _read(_decode_reward, body, EXAMPLE)
+        index, ticket = self._index(task, reward.arm), reward.ticket
+        if ticket is not None and not (
+            ticket.isascii() and ticket.isdigit() and len(ticket) <= 16 and (ticket[0] != "0" or ticket == "0")
+        ):
+            raise InvalidBody(f"$.ticket must be what decide returned, such as '17'; got {ticket[:64]!r}")
+        self._edge.reward(task, index, reward.reward, None if ticket is None else int(ticket))
+        self.rewards += 1
+
+    # ---- OpenFeature
+
+    def _ofrep(self, scope: Scope, body: bytes) -> Answer:
+        found = self._ofrep_api.answer(scope["method"], scope["path"], dict(scope["headers"]), body)
+        if found.status >= 400:
+            self.refused[found.status] += 1
+        elif scope["path"] != FLAGS:  # those in bulk are decisions once they were shown
+            self.decisions += 1
+        return found
+
+    def _exposed(self, name: str, body: bytes) -> Answer:
+        """An assignment that was made ahead was shown: now it is a decision."""
+        task = self._edge.find(name)
+        index = self._index(task, _read(_decode_exposure, body, EXPOSED).arm)
+        ticket = self._edge.expose(task, index)
+        self.decisions += 1
+        return as_json(Decision(task.task.arms[index], index, str(ticket)))
+
+    def _index(self, task: HostedTask, arm: str) -> int:
+        index = task.indices.get(arm)
+        if index is None:
+            raise UnknownArm(f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}")
+        return index
+
+    # ---- the rest
+
+    def _look_up(self, scope: Scope, name: str, verb: str) -> Answer:
+        method, path = scope["method"], scope["path"]
+        if verb in ("decide", "reward", "exposed"):
+            raise WrongMethod(method, ("POST",))
+        if path not in _PAGES and path != _TASKS + name:
+            raise UnknownPath(f"nothing is at {path!r}: see /openapi.json for what there is")
+        if method not in ("GET", "HEAD"):
+            raise WrongMethod(method, ("GET", "HEAD"))
+        match path:
+            case "/v1/tasks":
+                return self._list()
+            case "/healthz":
+                return as_json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
+            case "/metrics":
+                return self._metrics(scope)
+            case "/openapi.json":
+                return _document()
+        return as_json(self._view(self._edge.find(name)))
+
+    def _list(self) -> Answer:
+        return as_json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
+
+    def _view(self, hosted: HostedTask) -> TaskView:
+        arms, player = hosted.task.arms, hosted.player
+        remaining = tuple(arms[arm] for arm in player.remaining)
+        finished = len(remaining) == 1
+        return TaskView(
+            id=hosted.task_id,
+            name=hosted.task.name,
+            protocol=hosted.task.protocol,
+            arms=arms,
+            remaining=remaining,
+            finished=finished,
+            winner=remaining[0] if finished else None,
+            stopped=hosted.stopped,
+            killed=hosted.killed,
+            late_rewards=player.late_rewards,
+            dropped_rewards=player.dropped_rewards,
+            messages_kept=hosted.kept,
+            messages_waiting=hosted.waiting,
+        )
+
+    def _metrics(self, scope: Scope) -> Answer:
+        accept = b",".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
+        text, media_type = render(self._registry, accept)
+        return answer(200, (b"content-type", media_type.encode()), text)
+
+    def _refuse(self, error: Exception, path: str) -> Answer:
+        problem = problems.problem_of(error)
+        self.refused[problem.status] += 1
+        if problem.status == 500:
+            name = type(error).__qualname__  # its message may hold what was received
+            if count := self._failures.note(name, time.monotonic()):
+                event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)
+        refusal = refused(path, problem)
+        if isinstance(error, WrongMethod):
+            refusal.headers.append((b"allow", error.allow.encode()))
+        return refusal
+
+
+# ---- the server
+
+
+async def serve(
+    edge: Edge,
+    host: str,
+    port: int,
+    *,
+    bound: Callable[[int], object] | None = None,
+    origins: Sequence[str] = (),
+    tokens: TokenBook | None = None,
+    certificate: Certificate | None = None,
+) -> None:
+    """Offer the API until cancelled; port 0 is any free one, and `bound` is told which as soon as it takes connections.
+
+    Pages of `origins` may use it. With `tokens` one is needed for everything but `/healthz`; without them, at an
+    address of this machine, it must be called by one. With a certificate it speaks HTTPS.
+
+    It runs in the running loop, beside the edge: start the program with `uvloop.run` to have the faster loop.
+    """
+    if certificate is not None:
+        server_context(certificate)  # one that cannot be used is found out before anything is said to be ready
+    listener = listen(host, port)
+    if bound is not None:
+        bound(listener.getsockname()[1])
+    traffic = Traffic()
+    hosts = None if tokens is not None else own_hosts(host)
+    app = make_app(edge, origins=origins, tokens=tokens, hosts=hosts, traffic=traffic)
+    await run_app(app, listener, certificate=certificate, watch=Watch(traffic))

@@ -1,0 +1,113 @@
+"""What an edge's API is sent and answers: bodies, whole responses, and reading what comes in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from outvote.web.problems import BodyTooLarge
+
+LARGEST_BODY: Final = 64 * 1024
+"""Bytes. The rest of a larger body is discarded as it comes."""
+EXPOSED: Final = '{"arm": "green"}'
+EXAMPLE: Final = '{"arm": "green", "ticket": "17", "reward": 1}'
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The arm to play for one event; its reward should name the ticket."""
+
+    arm: str
+    index: int
+    ticket: str
+
+
+class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """What one event earned. Without a ticket the newest batch is meant that waits for a reward of that arm."""
+
+    arm: str
+    reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+    ticket: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})] | None = None
+    """Its pattern is checked in code, which is faster."""
+
+
+class TaskView(msgspec.Struct, frozen=True):
+    """One task as this edge knows it. A stopped task goes on answering, with its fallback, and learns nothing."""
+
+    id: str
+    name: str
+    protocol: str
+    arms: tuple[str, ...]
+    remaining: tuple[str, ...]
+    finished: bool
+    winner: str | None
+    stopped: bool
+    killed: bool
+    late_rewards: int
+    dropped_rewards: int
+    messages_kept: int
+    messages_waiting: int
+
+
+class TaskList(msgspec.Struct, frozen=True):
+    """All tasks of this edge, by name."""
+
+    tasks: tuple[TaskView, ...]
+
+
+class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An assignment that was made ahead was shown."""
+
+    arm: str
+
+
+class Health(msgspec.Struct, frozen=True):
+    """An edge without the network is in good health: it goes on deciding and learning."""
+
+    status: str
+    edge: str
+    connected: bool
+    tasks: int
+
+
+class Answer(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+encode: Final = msgspec.json.Encoder().encode
+JSON: Final = (b"content-type", b"application/json")
+
+
+def answer(status: int, content_type: tuple[bytes, bytes], body: bytes) -> Answer:
+    return Answer(status, [content_type, (b"content-length", b"%d" % len(body))], body)
+
+
+def as_json(content: object) -> Answer:
+    return answer(200, JSON, encode(content))
+
+
+async def read_body(scope: Scope, receive: Receive, message: Message | None = None) -> bytes | None:
+    """The whole body, of which `message` may be the first piece; None if the requester has gone."""
+    body = bytearray()
+    announced = dict(scope["headers"]).get(b"content-length", b"0")
+    while True:
+        message = message or await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY or int(announced[:20]) > LARGEST_BODY:
+            raise BodyTooLarge(f"a body must be at most {LARGEST_BODY} bytes, got more: a reward is a small object")
+        if not message.get("more_body", False):
+            return bytes(body)
+        message = None

@@ -1,0 +1,93 @@
+"""An edge's figures for Prometheus. docs/network.md says what each means; a test compares the two.
+
+Whoever decides and learns keeps plain numbers; they are read here when somebody looks. They are sums over all tasks,
+since the start of the process: nothing here tells of one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import InfoMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from outvote.edge.site import Edge
+from outvote.observability.metrics_page import counter, gauge, one
+
+if TYPE_CHECKING:
+    from outvote.edge.api import EdgeApi
+
+
+class EdgeCollector(Collector):
+    """What the edge did, what it has, and whether the fleet hears of it."""
+
+    def __init__(self, edge: Edge, served: EdgeApi) -> None:
+        self._edge = edge
+        self._served = served
+
+    def collect(self) -> Iterable[Metric]:
+        edge, served, link = self._edge, self._served, self._edge.link
+        late, dropped = edge.rewards_not_counted
+        yield InfoMetricFamily("outvote_edge", "The name of this edge.", value={"edge": edge.name})
+        for name, says, count in (
+            ("outvote_edge_decisions_total", "Decisions made.", served.decisions),
+            ("outvote_edge_rewards_total", "Rewards accepted, late and dropped ones included.", served.rewards),
+            ("outvote_edge_late_rewards_total", "Rewards of arms that were out.", late),
+            ("outvote_edge_dropped_rewards_total", "Rewards of batches that were closed or not counted.", dropped),
+            (
+                "outvote_edge_unfinished_requests_total",
+                "Connections closed because a request did not come in time.",
+                served.traffic.unfinished,
+            ),
+            (
+                "outvote_edge_turned_away_connections_total",
+                "Connections refused because a limit of the listener was reached.",
+                served.traffic.turned_away,
+            ),
+            (
+                "outvote_edge_reconnections_total",
+                "Times a lost connection came back.",
+                link.reconnections if link else 0,
+            ),
+            (
+                "outvote_edge_wire_bytes_total",
+                "Bytes to and from the engine, headers of TCP and IP included.",
+                link.wire_bytes if link else 0,
+            ),
+        ):
+            yield counter(name, says, one(count))
+        yield counter(
+            "outvote_edge_refused_requests_total",
+            "Requests answered with an error, by status.",
+            *(({"status": str(status)}, count) for status, count in sorted(served.refused.items())),
+        )
+        tasks = edge.tasks.values()
+        expires = link.credential_expires if link else None
+        for name, says, value in (
+            ("outvote_edge_tasks", "Tasks that this edge hosts.", len(tasks)),
+            ("outvote_edge_messages_kept", "Messages in its store.", sum(task.kept for task in tasks)),
+            (
+                "outvote_edge_messages_waiting",
+                "Messages to be sent: the log may lack them.",
+                sum(task.waiting for task in tasks),
+            ),
+            ("outvote_edge_connected", "Whether the engine is connected.", edge.connected),
+            (
+                "outvote_edge_credential_expires_timestamp_seconds",
+                "When the edge's credential expires, if it has one.",
+                expires,
+            ),
+            (
+                "outvote_edge_last_catch_up_timestamp_seconds",
+                "When a server last told what this edge had missed.",
+                edge.last_catch_up,
+            ),
+        ):
+            yield gauge(name, says, *([] if value is None else [one(value)]))
+        yield SummaryMetricFamily(
+            "outvote_edge_save_seconds",
+            "Seconds that saving the state took.",
+            count_value=edge.saves,
+            sum_value=edge.save_seconds,
+        )

@@ -1,0 +1,176 @@
+"""The OpenFeature Remote Evaluation Protocol: a task is a flag, its arms are the variants.
+
+One evaluation is one decision. Those that are asked for in bulk are assignments made ahead: they count once they are
+declared shown. The context of an evaluation is checked to be one, and not looked at: no decision depends on a user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from outvote.edge.bodies import JSON, Answer, answer, encode
+from outvote.edge.hosted_task import HostedTask
+from outvote.edge.site import Edge
+from outvote.web.problems import CONTENT_TYPE, Problem
+
+FLAGS: Final = "/ofrep/v1/evaluate/flags"
+BOOLEANS: Final = {"true": True, "false": False}
+"""A task with these two arms is a flag that is on or off."""
+
+Reason: TypeAlias = Literal["SPLIT", "STATIC", "DISABLED"]
+ErrorCode: TypeAlias = Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "INVALID_CONTEXT", "GENERAL"]
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """One flag. While its task explores, an evaluation has the `ticket` that its reward must name as metadata, and one
+    of many says that it must be declared shown (`exposure`)."""
+
+    key: str
+    reason: Reason
+    variant: str
+    value: str | bool
+    metadata: dict[str, str | bool]
+
+
+class Evaluations(msgspec.Struct, frozen=True):
+    """All flags of this edge."""
+
+    flags: tuple[Evaluation, ...]
+
+
+class EvaluationFailed(msgspec.Struct, frozen=True, rename="camel"):
+    """Why there is no evaluation, in the words of the protocol."""
+
+    error_code: ErrorCode
+    error_details: str
+    key: str | UnsetType = UNSET
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What is asked: all that matters is that a context is an object."""
+
+    context: dict[str, Any] | UnsetType = UNSET
+
+
+_decode = msgspec.json.Decoder(Request).decode
+
+
+class Ofrep:
+    """What the protocol asks of an edge."""
+
+    def __init__(self, edge: Edge, rng: random.Random | None = None) -> None:
+        """`rng` makes assignments (default: one of the system's)."""
+        self._edge = edge
+        self._tasks = edge.tasks
+        self._rng = rng or random.SystemRandom()
+
+    def answer(self, method: str, path: str, headers: Mapping[bytes, bytes], body: bytes) -> Answer:
+        """Whatever is under `/ofrep/`."""
+        key = path[len(FLAGS) + 1 :] if path.startswith(f"{FLAGS}/") else None
+        if path != FLAGS and (not key or "/" in key):
+            return failed(404, "GENERAL", f"nothing is at {path!r}: flags are evaluated at {FLAGS} and {FLAGS}/KEY")
+        if method != "POST":
+            refusal = failed(405, "GENERAL", f"method {method} is not possible here, allowed is POST")
+            refusal.headers.append((b"allow", b"POST"))
+            return refusal
+        fault = _fault(body, key)
+        if fault is not None:
+            return fault
+        return self._all(headers.get(b"if-none-match", b"").decode("latin-1")) if key is None else self._one(key)
+
+    def _one(self, key: str) -> Answer:
+        task = self._tasks.get(key)
+        if task is None:
+            there = sorted(self._tasks) or "none"
+            return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {there}", key)
+        arm, ticket = self._edge.decide(task)
+        return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
+
+    def _all(self, known: str) -> Answer:
+        """An assignment of every task; who has one already keeps it for as long as its arms remain."""
+        tasks = [task for _, task in sorted(self._tasks.items())]
+        kept = _arms_of(known, tasks)
+        arms = [self._assigned(task, kept.get(place)) for place, task in enumerate(tasks)]
+        tag = _tag(tasks, arms)
+        if tag == known.removeprefix("W/"):
+            return Answer(304, [(b"etag", tag.encode())], b"")
+        flags = tuple(
+            _evaluation(task, arm, {"exposure": True} if _reason(task) == "SPLIT" else {})
+            for task, arm in zip(tasks, arms, strict=True)
+        )
+        found = answer(200, JSON, encode(Evaluations(flags)))
+        found.headers.append((b"etag", tag.encode()))
+        return found
+
+    def _assigned(self, task: HostedTask, kept: int | None) -> int:
+        if task.stopped or task.killed:
+            return task.served
+        remaining = task.player.remaining
+        return kept if kept is not None and kept in remaining else self._rng.choice(remaining)
+
+
+def failed(status: int, code: ErrorCode, details: str, key: str | UnsetType = UNSET) -> Answer:
+    """A refusal as the protocol has it."""
+    return answer(status, JSON, encode(EvaluationFailed(code, details, key)))
+
+
+def refused(path: str, problem: Problem) -> Answer:
+    """A refusal of the edge's API: a problem, or under `/ofrep/` as the protocol has it."""
+    if path.startswith("/ofrep/"):
+        return failed(problem.status, "GENERAL", problem.detail)
+    return answer(problem.status, (b"content-type", CONTENT_TYPE), encode(problem))
+
+
+def _fault(body: bytes, key: str | None) -> Answer | None:
+    """What is wrong with a request; no body at all is as good as an empty one."""
+    told = UNSET if key is None else key
+    try:
+        if body:
+            _decode(body)
+    except msgspec.ValidationError as error:
+        return failed(400, "INVALID_CONTEXT", f'{error}; allowed is a body such as {{"context": {{}}}}', told)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return failed(400, "PARSE_ERROR", f"the body must be JSON in UTF-8: {error}", told)
+    return None
+
+
+def _evaluation(task: HostedTask, arm: int, metadata: dict[str, str | bool]) -> Evaluation:
+    names = task.task.arms
+    variant = names[arm]
+    value = BOOLEANS[variant] if set(names) == set(BOOLEANS) else variant
+    return Evaluation(task.task.name, _reason(task), variant, value, metadata)
+
+
+def _reason(task: HostedTask) -> Reason:
+    if task.stopped:
+        return "STATIC"
+    if task.killed:
+        return "DISABLED"
+    return "SPLIT" if len(task.player.remaining) > 1 else "STATIC"
+
+
+def _tag(tasks: list[HostedTask], arms: list[int]) -> str:
+    """Which tasks there are, what state each is in, and the arm of each: all that there is to know of an answer."""
+    states = "".join(_reason(task)[1] for task in tasks)  # P, T or I: two of the reasons begin with the same letter
+    return f'"{_fingerprint(tasks)}-{states}-{".".join(map(str, arms))}"'
+
+
+def _arms_of(tag: str, tasks: list[HostedTask]) -> dict[int, int]:
+    """The arms of an assignment that was made before, by the place of their task; nothing, if it was of other tasks."""
+    parts = tag.removeprefix("W/").strip('"').split("-")
+    if len(parts) != 3 or parts[0] != _fingerprint(tasks):
+        return {}
+    arms = parts[2].split(".")
+    if len(arms) != len(tasks) or not all(each.isascii() and each.isdigit() and len(each) < 9 for each in arms):
+        return {}
+    return {place: int(arm) for place, arm in enumerate(arms)}
+
+
+def _fingerprint(tasks: list[HostedTask]) -> str:
+    return hashlib.sha256("/".join(task.task_id for task in tasks).encode()).hexdigest()[:16]

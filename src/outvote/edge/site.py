@@ -1,0 +1,463 @@
+"""An edge: one player for each task at one site. It decides and learns without the network, and never waits for it.
+
+What must not be forgotten is in its store: a message is kept, together with the player's state after it, before it is
+sent; the rest is saved once a second. Messages leave on a timer tick, never with the request that completed them: the
+time of a message is not the time of an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from outvote.access.engine_access import Access
+from outvote.concurrency import cancel
+from outvote.core import protocols
+from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask
+from outvote.core.events import check_arm, check_reward
+from outvote.core.task import MOST, Task
+from outvote.edge.hosted_task import HostedTask, TaskUpdate, parse_catch_up, restored
+from outvote.edge.store import EdgeStore, Save, StoreFailed
+from outvote.engine.nats_log import PATIENCE, Link
+from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS
+from outvote.log.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task, task_record
+from outvote.observability.logs import event
+
+TICK = 0.2
+"""Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
+CATCH_UP_AGAIN = 2.0
+"""The same after connecting: the server may not have read the newest records yet."""
+NO_TICKET = MOST - 1
+"""Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
+LAG = 15.0
+"""Seconds after which no server lags behind: what it says of a name is so, even if a log was lost."""
+
+_log = logging.getLogger(__name__)
+
+
+class Edge:
+    """All tasks at this site, by name."""
+
+    def __init__(
+        self,
+        name: str,
+        store: EdgeStore,
+        *,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
+    ) -> None:
+        """`clock` counts seconds and never goes back, `wall_clock` gives those since 1970; `rng` is for simulation:
+        players use the system's generator."""
+        self.name = check_name("an edge's name", name)
+        self.store = store
+        self.tasks: dict[str, HostedTask] = {}
+        self.link: Link | None = None
+        self.missed = asyncio.Event()
+        """Something was missed: catch up."""
+        self.last_catch_up: float | None = None
+        """When a server last answered."""
+        self.saves = 0
+        self.save_seconds = 0.0
+        self._answered = True
+        """Whether one did when it was last asked."""
+        self._unanswered = 0
+        """Questions one after the other that were let lie: whoever should answer has too much to do."""
+        self._ask_again = ASK_EVERY
+        """Seconds after which it shall be asked again, as a server told."""
+        self._left = (0, 0)
+        """Rewards that did not count, late and dropped, of tasks that are gone."""
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._rng = rng
+        self.unreadable: dict[str, str] = {}
+        """By id, the tasks whose record this version cannot read, and why. What the store has of them is kept."""
+        self._not_ours: set[str] = set()
+        """Tasks of others, so that they are not asked for again."""
+        self._conflicts: dict[tuple[str, str], float] = {}
+        """Since when a task of this edge and one of the fleet have the same name."""
+        self._hosted: dict[str, HostedTask] = {}
+        """The tasks by id."""
+        self._running: list[asyncio.Task[None]] = []
+        for task_id, record in store.tasks().items():
+            task = self._read(task_id, record.encode())
+            if task is not None:
+                self._host(task_id, task)
+
+    # ---- what an application does
+
+    def find(self, name: str) -> HostedTask:
+        """The task with this name. Raises `InvalidTask` for a name that no task can have."""
+        task = self.tasks.get(name)
+        if task is None:
+            check_name("a task's name", name)
+            raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
+        return task
+
+    def decide(self, task: HostedTask) -> tuple[int, int]:
+        """An arm for one event, and the ticket that its reward must name."""
+        if task.stopped or task.killed:
+            return task.served, NO_TICKET
+        answer = task.player.decide()
+        task.dirty = True
+        if task.task.reward_window is not None:
+            self._note_windows(task)
+        return answer
+
+    def expose(self, task: HostedTask, arm: int) -> int:
+        """An assignment that was made ahead was shown: the ticket that its reward must name."""
+        check_arm(arm, len(task.task.arms))
+        ticket = None if task.stopped or task.killed else task.player.expose(arm)
+        if ticket is None:
+            return NO_TICKET
+        task.dirty = True
+        if task.task.reward_window is not None:
+            self._note_windows(task)
+        return ticket
+
+    def reward(self, task: HostedTask, arm: int, reward: float, ticket: int | None = None) -> None:
+        """What an event earned. A stopped task learns nothing from it; a killed one learns from decisions that were
+        made before, which only their tickets tell."""
+        if task.stopped or ticket == NO_TICKET or (ticket is None and task.killed):
+            check_arm(arm, len(task.task.arms))
+            check_reward(reward)
+            return
+        messages = task.player.reward(arm, reward, ticket=ticket)
+        if messages:
+            task.new += messages
+        task.dirty = True
+
+    @property
+    def connected(self) -> bool:
+        return self.link is not None and self.link.connected
+
+    @property
+    def rewards_not_counted(self) -> tuple[int, int]:
+        """Late and dropped ones of all tasks, those that are gone included: a counter must not fall."""
+        late, dropped = self._left
+        for task in self.tasks.values():
+            late, dropped = late + task.player.late_rewards, dropped + task.player.dropped_rewards
+        return late, dropped
+
+    # ---- what the network brings
+
+    def hear(self, subject: str, payload: bytes) -> None:
+        """Live news; what does not follow from what is known is asked for."""
+        where = parse(subject)
+        if not isinstance(where, DownSubject):
+            return
+        hosted = self._hosted.get(where.task_id)
+        if where.kind == "task":
+            if hosted is None:
+                self._join(where.task_id, payload)
+        elif hosted is None:
+            if where.task_id in self.unreadable:
+                if where.kind == "delete":
+                    self._forget(where.task_id)
+            elif where.task_id not in self._not_ours:
+                self.missed.set()
+        elif where.kind == "stop":
+            self._stop(hosted)
+        elif where.kind == "delete":
+            self._leave(hosted)
+        elif where.kind == "kill":
+            self._switch(hosted, read_switch(payload), (where.number or 0) + 1)
+        elif where.kind != "elim":
+            return  # what operators expect, and whom they discount, is for servers
+        elif where.number == hosted.eliminations:
+            self._eliminate(hosted, payload)
+            self._note_windows(hosted)
+        elif where.number is not None and where.number > hosted.eliminations:
+            self.missed.set()
+
+    def caught_up(self, answer: object) -> bool:
+        """Apply all that a server knows and this edge did not. Return whether the server has more to say."""
+        update = parse_catch_up(answer)
+        self._ask_again = min(max(ASK_EVERY, update.ask_again), LONGEST_PAUSE)
+        for task_id in update.deleted:  # one that is only missing is news to a server that lags behind
+            self._not_ours.discard(task_id)
+            self._forget(task_id)
+            hosted = self._hosted.get(task_id)
+            if hosted is not None:
+                self._leave(hosted)
+        self._not_ours.update(update.others)
+        for task_id, told in update.tasks.items():
+            try:
+                self._learn(task_id, told)
+            except StoreFailed:
+                raise
+            except OutvoteError as error:  # the other tasks are understood all the same
+                event(_log, logging.ERROR, "answer_not_understood", id=task_id, error=str(error))
+        return update.more
+
+    # ---- timer ticks
+
+    def keep(self) -> None:
+        """Close what is due, and save: new messages with the state after them, at once and for good."""
+        now = self._clock()
+        for task in self.tasks.values():
+            while not task.stopped and task.windows and task.windows[0][0] <= now:
+                _, ticket = heapq.heappop(task.windows)
+                task.new += task.player.close(ticket)
+                task.dirty = True
+        changed = [task for task in self.tasks.values() if task.dirty]
+        if changed:
+            began = self._clock()
+            self.store.save(
+                Save(task.task_id, self._state(task), [(each.sequence, task.coder.up(each)) for each in task.new])
+                for task in changed
+            )
+            self.saves += 1
+            self.save_seconds += self._clock() - began
+            for task in changed:
+                task.note_kept([each.sequence for each in task.new])
+                task.new = []
+                task.dirty = False
+
+    async def send(self) -> None:
+        """Everything that the log lacks, in order of sequence; returns when all of it is stored."""
+        assert self.link is not None
+        stored = 0
+        for task in list(self.tasks.values()):
+            if task.stopped or not task.unsent:
+                continue
+            for sequence, payload in self.store.messages(task.task_id, after=min(task.unsent) - 1):
+                if sequence in task.unsent and not task.stopped:  # which may change at every turn
+                    where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
+                    await self.link.store(str(where), payload)
+                    task.unsent.discard(sequence)
+                    stored += 1
+        if stored:
+            event(_log, logging.DEBUG, "messages_stored", count=stored)
+
+    async def catch_up(self) -> bool:
+        """Ask what was missed; False if nobody answered."""
+        assert self.link is not None
+        before: dict[str, Any] | None = None
+        while True:
+            self.missed.clear()
+            known = {task.task_id: task.eliminations for task in self.tasks.values()}
+            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], SKIP_ELIMINATIONS)
+            asked = {"incarnation": self.store.incarnation, "tasks": there}
+            answer = await self.link.ask(self.name, asked)
+            self._note_answer(answer is not None)
+            if answer is None:
+                return False
+            if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
+                continue  # something was heard while the answer was under way: it would be applied twice
+            try:
+                has_more = self.caught_up(answer)
+            except MalformedMessage as error:
+                event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
+                return True  # the same question would have the same answer: at the next turn of the clock
+            if not has_more or asked == before:  # a server that has more to say, and says nothing new, is left alone
+                self.last_catch_up = self._wall_clock()
+                return True
+            before = asked
+
+    async def start(self, url: str, *, access: Access | None = None) -> None:
+        """Serve at once, and connect in the background."""
+        self._running = [
+            asyncio.create_task(self._keep_going()),
+            asyncio.create_task(self._stay_connected(url, access)),
+        ]
+
+    async def watch(self) -> None:
+        """Until something that must go on fails, a full disk for one: raises what it was."""
+        done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+
+    async def stop(self) -> None:
+        await cancel(self._running)
+        self.keep()
+        if self.link is not None:
+            await self.link.close()
+
+    async def connect(self, url: str, access: Access | None = None) -> None:
+        self.link = await Link.connect(url, name=self.name, access=access)
+        await self.link.listen(self._hear)
+
+    # ---- how it works
+
+    async def _keep_going(self) -> None:
+        while True:
+            await asyncio.sleep(TICK * (0.5 + random.random()))
+            self.keep()
+
+    async def _stay_connected(self, url: str, access: Access | None) -> None:
+        await self.connect(url, access)
+        assert self.link is not None
+        loop = asyncio.get_running_loop()
+        due, connected_anew, soon = 0.0, True, False
+        while True:
+            if self.link.reconnected.is_set():
+                connected_anew, self._unanswered = True, 0
+            if not (soon or self._unanswered) and (self.missed.is_set() or self.link.reconnected.is_set()):
+                soon, due = True, min(due, loop.time() + self._spread * random.random())
+            if loop.time() >= due:
+                self.link.reconnected.clear()
+                asked = loop.time()
+                answered = await self.catch_up()
+                self._unanswered = self._unanswered + 1 if not answered and loop.time() - asked >= PATIENCE else 0
+                due, soon = loop.time() + self._pause(answered, connected_anew), False
+                connected_anew = connected_anew and not answered
+            await self.send()
+            _ = self.link.wire_bytes  # looked at while the connection is there: it goes with it
+            await asyncio.sleep(TICK * (0.5 + random.random()))
+
+    @property
+    def _spread(self) -> float:
+        """Seconds over which the edges of a large fleet ask that have all missed something, or are all back."""
+        return self._ask_again - ASK_EVERY if self._ask_again > ASK_EVERY else 0.0
+
+    def _pause(self, answered: bool, connected_anew: bool) -> float:
+        """Seconds until the next question. Where nobody listens one is asked at every tick, which costs nothing; where
+        questions are let lie, more and more seldom: asked again at once they would never be answered."""
+        if not answered:
+            longest = min(TICK * 2.0 ** min(self._unanswered, 20), ASK_EVERY)
+            return longest * (0.5 + 0.5 * random.random()) if self._unanswered else TICK
+        return CATCH_UP_AGAIN if connected_anew else self._ask_again * (1.0 - 0.25 * random.random())
+
+    def _hear(self, subject: str, payload: bytes) -> None:
+        try:
+            self.hear(subject, payload)
+        except OutvoteError:
+            self.missed.set()
+
+    def _learn(self, task_id: str, told: TaskUpdate) -> None:
+        """What the fleet knows of one task."""
+        hosted = self._hosted.get(task_id)
+        if hosted is None and told.record is not None:
+            hosted = self._join(task_id, told.record)
+        if hosted is None:
+            return
+        for elimination in told.eliminations:
+            self._eliminate(hosted, bytes.fromhex(elimination))
+        self._note_windows(hosted)
+        if told.stopped:
+            self._stop(hosted)
+        self._switch(hosted, told.killed, told.switches)
+        self._compare(hosted, told.highest, told.count)
+
+    def _read(self, task_id: str, record: bytes | dict[str, Any]) -> Task | None:
+        """The task, if this version can read its record. Else it is skipped, and the log says so once."""
+        try:
+            task = read_task(record) if isinstance(record, bytes) else Task.from_json(record)
+        except OutvoteError as error:
+            if task_id not in self.unreadable:
+                event(_log, logging.ERROR, "task_not_readable", id=task_id, error=str(error))
+            self.unreadable[task_id] = str(error)
+            return None
+        self.unreadable.pop(task_id, None)
+        return task
+
+    def _forget(self, task_id: str) -> None:
+        """Drop what the store has of a deleted task that was not readable."""
+        if self.unreadable.pop(task_id, None) is not None:
+            self.store.drop_task(task_id)
+
+    def _join(self, task_id: str, record: bytes | dict[str, Any]) -> HostedTask | None:
+        """Host a task; None if it cannot be read, is not for this edge, or its name is not free here yet."""
+        task = self._read(task_id, record)
+        if task is None:
+            return None
+        if task.player_names and self.name not in task.player_names:
+            self._not_ours.add(task_id)
+            return None
+        there = self.tasks.get(task.name)
+        if there is not None:  # that one was deleted, or this one came second: a server knows, at least after a while
+            since = self._conflicts.setdefault((there.task_id, task_id), self._clock())
+            if self._clock() - since < LAG:
+                self.missed.set()
+                return None
+            event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=there.task_id, now=task_id)
+            self._leave(there)
+        self.store.put_task(task_id, task_record(task).decode())
+        event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
+        return self._host(task_id, task)
+
+    def _switch(self, hosted: HostedTask, killed: bool, switches: int) -> None:
+        if hosted.switch(killed, switches):
+            name = "task_killed" if killed else "task_revived"
+            event(_log, logging.WARNING, name, task=hosted.task.name, id=hosted.task_id)
+
+    def _stop(self, hosted: HostedTask) -> None:
+        if not hosted.stopped:
+            hosted.stopped = hosted.dirty = True
+            hosted.new = []
+            event(_log, logging.INFO, "task_stopped", task=hosted.task.name, id=hosted.task_id)
+
+    def _eliminate(self, hosted: HostedTask, payload: bytes) -> None:
+        number, before = hosted.eliminations, hosted.announced
+        hosted.eliminate(payload)
+        arms = [hosted.task.arms[arm] for arm in before if arm not in hosted.announced]
+        told = {"task": hosted.task.name, "id": hosted.task_id, "arms": arms, "number": number}
+        event(_log, logging.INFO, "arms_eliminated", **told, remaining=len(hosted.announced))
+
+    def _note_answer(self, answered: bool) -> None:
+        """Told when it changes: an edge that nobody answers asks several times a second."""
+        if answered != self._answered:
+            event(_log, *((logging.INFO, "catch_up_works") if answered else (logging.WARNING, "catch_up_failed")))
+        self._answered = answered
+
+    def _host(self, task_id: str, task: Task) -> HostedTask:
+        saved = self.store.snapshot(task_id)
+        if saved is None:
+            hosted = HostedTask(task_id, task, protocols.player(task, self.name, rng=self._rng))
+        else:
+            hosted = restored(task_id, task, saved, self._rng)
+            self._note_windows(hosted)
+        hosted.note_kept([sequence for sequence, _ in self.store.messages(task_id)])
+        self.tasks[task.name] = self._hosted[task_id] = hosted
+        return hosted
+
+    def _compare(self, hosted: HostedTask, highest: int, count: int) -> None:
+        """What the log lacks: of this store it holds so many messages, and none after the highest.
+
+        If they are as many as are kept up to there, they are the same ones. If they are fewer than were stored, some
+        were lost with an engine: all are sent again, since to send again does no harm.
+        """
+        if highest == hosted.highest and count >= hosted.kept:  # all are there, as is most often so: no need to look
+            hosted.unsent.clear()
+            return
+        kept = {sequence for sequence, _ in self.store.messages(hosted.task_id)}
+        before = {sequence for sequence in kept if sequence <= highest}
+        if count >= len(before):
+            hosted.unsent -= before
+        elif count < len(before - hosted.unsent):
+            hosted.unsent |= before
+        hosted.unsent |= kept - before
+
+    def _leave(self, hosted: HostedTask) -> None:
+        self._conflicts = {pair: since for pair, since in self._conflicts.items() if hosted.task_id not in pair}
+        hosted.unsent.clear()
+        self.store.drop_task(hosted.task_id)
+        late, dropped = self._left
+        self._left = late + hosted.player.late_rewards, dropped + hosted.player.dropped_rewards
+        del self.tasks[hosted.task.name], self._hosted[hosted.task_id]
+        event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
+
+    def _note_windows(self, task: HostedTask) -> None:
+        window = task.task.reward_window
+        if window is not None:
+            for ticket in task.player.take_full():
+                heapq.heappush(task.windows, (self._clock() + window, ticket))
+
+    def _state(self, task: HostedTask) -> str:
+        return json.dumps(
+            {
+                "player": task.player.snapshot(),
+                "eliminations": task.eliminations,
+                "announced": task.announced,
+                "stopped": task.stopped,
+                "killed": task.killed,
+                "switches": task.switches,
+            }
+        )

@@ -1,0 +1,248 @@
+"""The one connection to the engine: the stream, storing a record once, following the log, live news and catch-up.
+
+Only this module, its parts `connection`, `follower` and `wire`, and `engine` know NATS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig, StreamInfo
+from nats.js.errors import APIError, NotFoundError
+
+from outvote.access.engine_access import Access
+from outvote.engine.connection import Connection, LinkError
+from outvote.engine.follower import ALREADY_THERE, Follower, Read
+from outvote.engine.wire_bytes import WireBytes
+from outvote.log.records import DOWN, LIVE, SYNC, UP
+from outvote.observability.logs import event
+
+STREAM = "OUTVOTE"
+PATIENCE = 2.0
+"""Seconds that one request may take before it is made again."""
+
+REPLICAS: Final = 3
+_NO_CLUSTER: Final = 10074  # the engine's code for more than one replica where there is one node
+
+_log = logging.getLogger(__name__)
+
+
+def stream_config(replicas: int = 1) -> StreamConfig:
+    """One message per subject for ever; a second is refused; what goes down is published again to who listens."""
+    return StreamConfig(
+        name=STREAM,
+        subjects=[f"{UP}.>", f"{DOWN}.>"],
+        storage=StorageType.FILE,
+        num_replicas=replicas,
+        max_msgs_per_subject=1,
+        discard=DiscardPolicy.NEW,
+        discard_new_per_subject=True,
+        max_msg_size=64 * 1024,
+        republish=RePublish(src=f"{DOWN}.>", dest=f"{LIVE}.>"),
+        deny_delete=True,  # not even a server can take a record away
+        deny_purge=True,
+    )
+
+
+MUST_AGREE = ("subjects", "storage", "max_msgs_per_subject", "discard", "discard_new_per_subject", "republish")
+"""What a stream that is there already must have in common with what we would create."""
+
+
+class Link:
+    """A connection that comes back by itself."""
+
+    def __init__(self, client: Connection) -> None:
+        self._client = client
+        self._stream = client.jetstream(timeout=PATIENCE)
+        self.reconnected = asyncio.Event()
+        """Set at every reconnection: whoever cares clears it."""
+        self.reconnections = 0
+        self._followers: list[Follower] = []
+        self._wire = WireBytes()
+
+    @classmethod
+    async def connect(
+        cls, urls: str, *, name: str, patience: float | None = None, access: Access | None = None
+    ) -> Link:
+        """Connect to one of these addresses, separated by commas; without `patience`, in seconds, try for ever."""
+        link = cls(Connection())
+        await link._client.open(urls, name=name, patience=patience, access=access, again=link._again)
+        return link
+
+    def _again(self) -> None:
+        self.reconnections += 1
+        self.reconnected.set()
+        for follower in self._followers:
+            follower.begin_again()
+
+    async def __aenter__(self) -> Link:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def connected(self) -> bool:
+        return bool(self._client.is_connected)
+
+    @property
+    def forbidden(self) -> int:
+        """How often the engine did not allow what was asked of it."""
+        return self._client.forbidden
+
+    @property
+    def credential_expires(self) -> int | None:
+        """When the credential that is used ends: seconds since 1970."""
+        return self._client.credential_expires
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that have really crossed the network, both ways; call it now and then: see `WireBytes`."""
+        return self._wire.count(self._client)
+
+    async def close(self) -> None:
+        for follower in self._followers:
+            await follower.stop()
+        with suppress(OSError, RuntimeError):  # a lost connection cannot be closed in order; uvloop says it its own way
+            await self._client.end()
+
+    async def ensure_stream(self, *, deadline: float = 30.0) -> None:
+        """Create the stream, with three replicas where the engine is a cluster; or check that the one that is there is
+        as it must be."""
+        wanted = stream_config(REPLICAS)
+        until = asyncio.get_running_loop().time() + deadline
+        while True:
+            try:
+                there = await self._find_stream(wanted)
+                break
+            except (TimeoutError, NatsError) as error:  # a cluster without a leader; or another server was first
+                if isinstance(error, APIError) and error.err_code == _NO_CLUSTER:
+                    wanted = stream_config(1)
+                elif asyncio.get_running_loop().time() > until:
+                    raise LinkError(
+                        f"the stream {STREAM} cannot be created: {error}; is JetStream enabled, and do all nodes run?"
+                    ) from None
+            await asyncio.sleep(0.1)
+        found = there.config
+        replicas = found.num_replicas or 1
+        if there.cluster is not None and there.cluster.name and replicas < REPLICAS:
+            event(_log, logging.WARNING, "log_not_replicated", replicas=replicas, do="nats stream edit --replicas 3")
+        differing = [
+            f"{name} is {getattr(found, name)!r}, needed is {getattr(wanted, name)!r}"
+            for name in MUST_AGREE
+            if getattr(found, name) != getattr(wanted, name)
+        ]
+        if differing:
+            raise LinkError(f"the stream {STREAM} is not ours to use: {'; '.join(differing)}. Use another engine")
+
+    async def _find_stream(self, wanted: StreamConfig) -> StreamInfo:
+        """The one that is there, or a new one."""
+        try:
+            return await self._stream.stream_info(STREAM)
+        except NotFoundError:
+            return await self._stream.add_stream(wanted)
+
+    async def store(self, subject: str, payload: bytes) -> bool:
+        """Store a record once; returns whether it is new. Tries until the engine has answered."""
+        pause = 0.02
+        while True:
+            try:
+                await self._stream.publish(subject, payload, timeout=PATIENCE, stream=STREAM)
+                return True
+            except APIError as error:
+                if error.err_code == ALREADY_THERE:
+                    return False
+            except (TimeoutError, NatsError):  # not connected now, or no answer: it may or may not be stored, so again
+                await self._client.check()
+            await asyncio.sleep(pause * random.random())
+            pause = min(2 * pause, 2.0)
+
+    async def stored(self, subject: str) -> bytes | None:
+        """What is stored on a subject."""
+        try:
+            message = await self._stream.get_last_msg(STREAM, subject)
+        except NotFoundError:
+            return None
+        return message.data or b""
+
+    async def log_end(self) -> int:
+        """How far the log reaches. Tries until the engine has answered."""
+        while True:
+            try:
+                return (await self._stream.stream_info(STREAM)).state.last_seq
+            except (TimeoutError, NatsError):  # not connected now, or a cluster without a leader
+                await self._client.check()
+            await asyncio.sleep(0.1)
+
+    async def follow(self, read: Read) -> Follower:
+        """Give every record of the log to `read`, in order; goes on in the background."""
+        follower = Follower(self._stream, STREAM, read, doubt=self._client.check)
+        await follower.start()
+        self._followers.append(follower)
+        return follower
+
+    async def listen(self, hear: Callable[[str, bytes], None]) -> None:
+        """Live news: what goes down, as it is stored. What is missed is missed: catch up.
+
+        Only what the engine says to be a copy of a record is news. Somebody who is let in may not publish news, but can
+        ask for an answer, or for an acknowledgement, on any subject, and so also where news comes.
+        """
+
+        async def take(message: Msg) -> None:
+            said = message.headers or {}
+            if (said.get("Nats-Stream"), said.get("Nats-Subject")) == (STREAM, DOWN + message.subject[len(LIVE) :]):
+                hear(message.subject, message.data)
+            else:
+                self._client.note_false_news()
+
+        await self._client.subscribe(f"{LIVE}.>", cb=take)
+        await self._client.settle()
+
+    async def overhear(self, heard: Callable[[str], None]) -> None:
+        """Who catches up, whichever server answers: the signs of life of all edges."""
+
+        async def take(message: Msg) -> None:
+            heard(message.subject.rpartition(".")[2])
+
+        await self._client.subscribe(f"{SYNC}.*", cb=take)
+        await self._client.settle()
+
+    async def ask(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:
+        """Catch up: ask any server; None if none answers in time."""
+        try:
+            answer = await self._client.request(f"{SYNC}.{edge}", json.dumps(question).encode(), timeout=PATIENCE)
+        except (TimeoutError, NatsError):
+            return None
+        try:
+            found = json.loads(answer.data)
+        except (ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    async def answer(self, reply: Callable[[str, dict[str, Any]], dict[str, Any] | None]) -> None:
+        """Be one of the servers that answer those who catch up; None is no answer.
+
+        Who asks says where the answer goes, which may be where others hear news. So it has no header: nats-py's own
+        `respond` would send those of the question back, and among them what marks a copy of a record.
+        """
+
+        async def take(message: Msg) -> None:
+            edge = message.subject.rpartition(".")[2]
+            try:
+                question = json.loads(message.data)
+            except (ValueError, RecursionError):
+                return
+            answer = reply(edge, question) if isinstance(question, dict) else None
+            if answer is not None and message.reply:
+                await self._client.publish(message.reply, json.dumps(answer).encode())
+
+        await self._client.subscribe(f"{SYNC}.*", queue="servers", cb=take)
+        await self._client.settle()

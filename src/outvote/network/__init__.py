@@ -1,1 +1,0 @@
-"""What touches sockets and disks."""

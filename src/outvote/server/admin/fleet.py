@@ -1,0 +1,61 @@
+"""What operators are shown of the fleet: every edge, and whether it is alive."""
+
+from __future__ import annotations
+
+import msgspec
+
+from outvote.server.liveness import EdgeState
+from outvote.server.sync_server import SyncServer
+
+
+class FleetEdge(msgspec.Struct, frozen=True):
+    """One edge. `last_sign` is when this server last heard of it, `last_message` when the log last got something of it,
+    both in seconds since 1970; `tasks` counts those of which it has sent something. `several_lives`: its store was
+    lost, copied or set back, or two processes use one name. `discounted` says how many of its messages count no more,
+    since operators discounted it."""
+
+    edge: str
+    state: EdgeState
+    last_sign: float | None
+    last_message: float | None
+    tasks: int
+    messages: int
+    bits: int
+    several_lives: bool
+    discounted: int
+
+    @property
+    def last(self) -> float | None:
+        """The later of both."""
+        return max((each for each in (self.last_sign, self.last_message) if each is not None), default=None)
+
+
+class EdgeList(msgspec.Struct, frozen=True):
+    """All edges. One is silent so many seconds after its last sign of life; this server has listened since `since`, and
+    awaits those that it has not heard yet for as long."""
+
+    edges: tuple[FleetEdge, ...]
+    counts: dict[EdgeState, int]
+    silent_after: float
+    since: float
+
+
+def edge_list(server: SyncServer) -> EdgeList:
+    edges = tuple(
+        FleetEdge(
+            edge=name,
+            state=state,
+            last_sign=server.signs.last.get(name),
+            last_message=history.last_message or None,
+            tasks=len(history.tasks),
+            messages=history.messages,
+            bits=history.bits,
+            several_lives=len(history.incarnations) > 1,
+            discounted=history.discounted,
+        )
+        for name, state, history in server.edges()
+    )
+    counts: dict[EdgeState, int] = {"alive": 0, "awaited": 0, "silent": 0, "missing": 0}
+    for each in edges:
+        counts[each.state] += 1
+    return EdgeList(edges, counts, server.signs.silent_after, server.signs.started)

@@ -1,0 +1,170 @@
+"""The door of the server's API and pages: who asks is known before anything is looked at.
+
+A token comes in a header, or in the cookie of the login page; a page of another site can send neither. What needs no
+token tells nothing of the fleet.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlencode
+
+from starlette.requests import Request, cookie_parser
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from outvote.access.tokens import TokenBook, Verdict, bearer
+from outvote.web.problems import Problem, named
+from outvote.web.refusals import (
+    NO_TOKEN,
+    NOT_FOR_SERVERS,
+    ONLY_LOOKS,
+    OTHER_HOST,
+    OTHER_SITE,
+    SAFE,
+    Hosts,
+    Origins,
+    Refusal,
+    Refusals,
+)
+
+LOGIN: Final = "/login"
+LOGOUT: Final = "/logout"
+HEALTH: Final = "/healthz"
+OPEN: Final = frozenset({LOGIN, LOGOUT, HEALTH, "/openapi.json"})
+"""What needs no token; `HEALTH` then tells its status only."""
+STATIC: Final = "/static/"
+LONGEST_LOGIN: Final = 12 * 3600
+"""Seconds that a browser keeps a token."""
+LOOKS: Final = ("GET", "HEAD")
+OWN_PAGES: Final = Origins()
+"""A page of another site, open in an operator's browser, must not change anything here."""
+
+Refuse = Callable[[Request, Problem, Mapping[str, str] | None], Response]
+
+
+class AdminGuard:
+    """The middleware. What is known of who asks is in `request.state.visitor`."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        refuse: Refuse,
+        refusals: Refusals,
+        tokens: TokenBook | None = None,
+        hosts: Collection[str] | None = None,
+        has_login: bool = False,
+    ) -> None:
+        """Without `tokens` anybody may do anything; without `hosts` the server may be called anything."""
+        self._app = app
+        self._refuse = refuse
+        self._refusals = refusals
+        self._tokens = tokens
+        self._hosts = None if hosts is None else Hosts(hosts)
+        self._has_login = has_login
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._judge(scope) if scope["type"] == "http" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        self._refusals.note(refusal.reason)
+        await self._answer(Request(scope), refusal)(scope, receive, send)
+
+    def _judge(self, scope: Scope) -> Refusal | None:
+        headers = dict(scope["headers"])
+        if self._hosts is not None and b"host" in headers and headers[b"host"] not in self._hosts:
+            return OTHER_HOST
+        if scope["method"] not in SAFE and OWN_PAGES.refuses(headers, scheme=scope.get("scheme", "http")):
+            return OTHER_SITE
+        if self._tokens is None or scope["path"].startswith(STATIC):
+            return None
+        look = functools.partial(self._tokens.check, _presented(scope, headers))
+        verdict = look()
+        scope.setdefault("state", {}).update(visitor=verdict, look=look)
+        if scope["path"] in OPEN:
+            return None
+        if verdict.role is None:
+            return NO_TOKEN[verdict.why]
+        if verdict.role == "application":
+            return NOT_FOR_SERVERS
+        return ONLY_LOOKS if verdict.role == "viewer" and scope["method"] not in LOOKS else None
+
+    def _answer(self, request: Request, refusal: Refusal) -> Response:
+        wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
+        if refusal.status == 401 and self._has_login and wants_page:
+            return RedirectResponse(login_path(request, refusal.reason), status_code=303)
+        headers = {name.decode(): value.decode() for name, value in refusal.headers}
+        return self._refuse(request, Problem(*named(refusal.kind), refusal.status, refusal.detail), headers)
+
+
+def visitor(request: Request) -> Verdict | None:
+    """Who asks; None where nobody needs a token."""
+    found: Verdict | None = getattr(request.state, "visitor", None)
+    return found
+
+
+def is_known(request: Request) -> bool:
+    """Whether more than a status may be told."""
+    found = visitor(request)
+    return found is None or found.role in ("admin", "viewer")
+
+
+def is_still_known(request: Request) -> bool:
+    """Whether what was good when an answer began is so now: some go on for days."""
+    look: Callable[[], Verdict] | None = getattr(request.state, "look", None)
+    return look is None or look().role is not None
+
+
+# ---- the login page's part
+
+
+def login_path(request: Request, why: str) -> str:
+    """The login page, which leads back to a page that was asked for; what was sent with a form is lost."""
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    back = local_path(asked) if request.method in LOOKS else "/"
+    told = {"next": back} if back != "/" else {}
+    if why != "missing":
+        told["why"] = why
+    return LOGIN + (f"?{urlencode(told)}" if told else "")
+
+
+def local_path(text: str) -> str:
+    """A path of this server, or its first page: nobody is led elsewhere, nor back to the login."""
+    printable = text.isascii() and text.isprintable() and " " not in text
+    if not printable or not text.startswith("/") or text.startswith("//") or "\\" in text:
+        return "/"
+    return "/" if text.partition("?")[0] in (LOGIN, LOGOUT) else text
+
+
+def remember(response: Response, request: Request, token: str, verdict: Verdict) -> None:
+    """The browser sends it from now on: to this server only, from its own pages only, and no script can read it."""
+    lasts = min(int(verdict.expires - time.time()), LONGEST_LOGIN)
+    response.set_cookie(_cookie(request.url.scheme), quote(token, safe=""), max_age=lasts, **_how(request))
+
+
+def forget(response: Response, request: Request) -> None:
+    response.set_cookie(_cookie(request.url.scheme), "", max_age=0, **_how(request))
+
+
+def _how(request: Request) -> dict[str, Any]:
+    return {"path": "/", "httponly": True, "samesite": "strict", "secure": request.url.scheme == "https"}
+
+
+def _cookie(scheme: str) -> str:
+    """Browsers take one that begins like this over TLS only, and for no other host."""
+    return "__Host-outvote" if scheme == "https" else "outvote"
+
+
+def _presented(scope: Scope, headers: Mapping[bytes, bytes]) -> bytes | None:
+    """A header that is wrong is not made up for by a cookie."""
+    if b"authorization" in headers:
+        return bearer(headers[b"authorization"])
+    if b"cookie" not in headers:
+        return None
+    kept = cookie_parser(headers[b"cookie"].decode("latin-1")).get(_cookie(scope.get("scheme", "http")))
+    return None if kept is None else unquote(kept).encode()

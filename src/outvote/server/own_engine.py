@@ -1,0 +1,65 @@
+"""The engine that a server starts itself, watched: whether it runs, whether it stores, and whether its certificate was
+renewed. A server whose engine does not run or store ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from outvote.access.tls import server_context
+from outvote.access.watched_files import WatchedFiles
+from outvote.core.errors import InvalidTask
+from outvote.engine.process import Engine, EngineError
+from outvote.observability.logs import event
+from outvote.server.sync_server import SyncServer
+
+LIFE_LOOK: Final = 0.1
+"""Seconds between two looks whether it runs."""
+STORE_PATIENCE: Final = 20.0
+"""Seconds that our own engine may answer and yet store nothing."""
+CERTIFICATE_LOOK: Final = 5.0
+"""Seconds between two looks whether its certificate was renewed."""
+
+_log = logging.getLogger(__name__)
+
+
+async def while_it_runs(engine: Engine) -> None:
+    """Wait until our own engine has ended by itself. The server then ends, too; systemd or Kubernetes restarts it."""
+    while (ending := engine.ending) is None:
+        await asyncio.sleep(LIFE_LOOK)
+    raise EngineError(
+        f"the engine (nats-server) ended with {ending}, so the server ended too: start it again, unless systemd, "
+        f"compose or Kubernetes does. Nothing that was acknowledged is lost. {engine.log} may say why it ended"
+    )
+
+
+async def while_it_stores(server: SyncServer, engine: Engine) -> None:
+    """Until our own engine answers and stores nothing, as after its disk was full: it must be started again."""
+    loop = asyncio.get_running_loop()
+    well = loop.time()
+    while loop.time() - well < STORE_PATIENCE:
+        await asyncio.sleep(STORE_PATIENCE / 10)
+        if server.ready or not server.has_read:
+            well = loop.time()
+    raise EngineError(
+        f"the engine has stored nothing for {STORE_PATIENCE:g} s: is the disk of {engine.folder} full? Its log there "
+        "says more. Free some space and start the server again: what was acknowledged is kept, and edges send the rest"
+    )
+
+
+async def while_certificates_last(engine: Engine) -> None:
+    """For ever: an engine reads its certificate again when it was renewed; connections stay as they are."""
+    if engine.kit is None:
+        await asyncio.Event().wait()
+        return
+    certificate = engine.kit.certificate
+    files = WatchedFiles(certificate)
+    while True:
+        await asyncio.sleep(CERTIFICATE_LOOK)
+        try:
+            if files.reload(lambda: server_context(certificate)):
+                engine.reload()
+                event(_log, logging.INFO, "engine_certificate_renewed")
+        except InvalidTask:
+            event(_log, logging.ERROR, "certificate_not_loaded", file=certificate.chain.name)

@@ -1,0 +1,1 @@
+"""What both HTTP listeners share: limits, guards, problems and OpenAPI."""

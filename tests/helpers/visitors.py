@@ -1,0 +1,84 @@
+"""Synthetic users of one site: they ask its edge over HTTP what to show, and tell it what came of it, some late."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+
+from helpers.processes import DEADLINE, Running
+from outvote.core.messages import Tally
+from outvote.core.task import Task
+from outvote.log.records import Coder, UpSubject
+
+LATE = 0.3
+"""The part of rewards that come some events later, so that tallies are not complete in the order of their numbers."""
+
+
+class Visitors:
+    """They go on when their edge is killed and started again, and count what they have told it."""
+
+    def __init__(self, task: str, means: Mapping[str, float], rng: random.Random) -> None:
+        self.told: Counter[tuple[str, int]] = Counter()
+        """By arm and outcome: rewards that the edge took, or may have taken before it was killed."""
+        self.events = 0
+        """How many decisions they were given."""
+        self._path = f"/v1/tasks/{task}"
+        self._means = means
+        self._rng = rng
+        self._late: list[dict[str, Any]] = []
+
+    def visit(self, edge: Running, *, done: Callable[[dict[str, Any]], bool], at_once: int = 6) -> bool:
+        """Events until the edge's view of the task satisfies `done`; False if the edge has gone before.
+
+        It is looked at after at most so many events `at_once`.
+        """
+        deadline = time.monotonic() + DEADLINE
+        with httpx.Client(base_url=edge.url("edge"), timeout=DEADLINE, trust_env=False) as http:
+            try:
+                while not done(self._view(http)):
+                    assert time.monotonic() < deadline
+                    for _ in range(self._rng.randint(1, at_once)):
+                        self._event(http)
+            except httpx.TransportError:
+                return False
+        return True
+
+    def _view(self, http: httpx.Client) -> dict[str, Any]:
+        answer = http.get(self._path)
+        return dict(answer.json()) if answer.status_code == 200 else {}  # the edge has not heard of the task yet
+
+    def _event(self, http: httpx.Client) -> None:
+        answer = http.post(f"{self._path}/decide")
+        if answer.status_code == 404:
+            return
+        self.events += 1
+        decision = answer.json()
+        outcome = int(self._rng.random() < self._means[decision["arm"]])
+        self._late.append({"arm": decision["arm"], "ticket": decision["ticket"], "reward": outcome})
+        while self._late and self._rng.random() >= LATE:
+            self._reward(http, self._late.pop(self._rng.randrange(len(self._late))))
+
+    def _reward(self, http: httpx.Client, body: dict[str, Any]) -> None:
+        self.told[body["arm"], body["reward"]] += 1  # before: it may be taken, and the answer lost
+        answer = http.post(f"{self._path}/reward", json=body)
+        if answer.status_code == 409:  # of a decision that a kill made the edge forget
+            self.told[body["arm"], body["reward"]] -= 1
+        else:
+            assert answer.status_code == 204, answer.text
+
+
+def counted(task: Task, edge: str, messages: Mapping[tuple[str, int], bytes]) -> Counter[tuple[str, int]]:
+    """By arm and outcome: what an edge's tallies say that it has seen."""
+    found: Counter[tuple[str, int]] = Counter()
+    coder = Coder(task)
+    for (task_id, sequence), payload in messages.items():
+        tally = coder.read_up(UpSubject(edge, task_id, "", sequence), payload)
+        assert isinstance(tally, Tally)
+        found[task.arms[tally.arm], 1] += tally.successes
+        found[task.arms[tally.arm], 0] += tally.trials - tally.successes
+    return found

@@ -1,0 +1,183 @@
+"""Servers on a real engine are asked to discount an edge: what they read first, whom they tell, what people see."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dashboard.html import faults
+from dashboard.looking import looking
+from dashboard.stories import Story
+from helpers.operating import VOTES, operated, vote
+from helpers.processes import comes
+from outvote.engine.process import Engine
+
+
+def test_servers_agree_also_one_that_starts_after_it(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (first, client), operated(engine) as (second, _):
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            await client.post("/v1/tasks", json={**VOTES, "name": "other"})
+            over = (await client.post("/v1/tasks", json={**VOTES, "name": "over"})).json()["id"]
+            await vote(first, votes, "ams", 3)
+            await vote(first, votes, "fra", 2)
+            await vote(first, over, "fra", 2)
+            await client.post("/v1/tasks/over/stop")
+            said = await client.post("/v1/edges/fra/discount")
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes"]})
+            again = await client.post("/v1/edges/fra/discount")
+            assert (again.status_code, again.json()) == (200, {"edge": "fra", "tasks": []})
+            shown = (await client.get("/v1/tasks/votes")).json()
+            (told,) = shown["discounted"]
+            assert (told["edge"], told["messages"]) == ("fra", 1)
+            assert [arm["votes"] for arm in shown["arms"]] == [[0], [0], [0], [1]]
+            assert shown["messages"]["up"] == 2
+            by_name = {each["edge"]: each for each in (await client.get("/v1/edges")).json()["edges"]}
+            assert [by_name[each]["discounted"] for each in ("ams", "fra")] == [0, 1]
+            await vote(first, votes, "fra", 3, life="new")  # with ams a quorum, and eliminated by either server
+            async with operated(engine) as (third, other_client):
+                for server in (first, second, third):
+                    found = server.fold.tasks[votes]
+                    await comes(lambda found=found: set(found.announced) == {0, 1, 2}, "it is eliminated")  # type: ignore[misc]
+                    assert [(each.edge, each.messages) for each in found.discounted] == [("fra", 1)]
+                    assert found.server.snapshot() == first.fold.tasks[votes].server.snapshot()
+                    assert {key: task.history for key, task in server.fold.tasks.items()} == {
+                        key: task.history for key, task in first.fold.tasks.items()
+                    }
+                    assert server.fold.edges == first.fold.edges
+                assert (await other_client.get("/v1/tasks/votes")).json()["discounted"] == shown["discounted"]
+
+    asyncio.run(run())
+
+
+def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_nothing_to_discount(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reading stood still: it has never heard of the edge, whose message is in the log."""
+
+    async def run() -> None:
+        async with operated(engine) as (first, client), operated(engine) as (late, late_client):
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            await comes(lambda: votes in late.fold.tasks, "both know the task")
+            may_read = asyncio.Event()
+            assert late._follower is not None
+            give = late._follower._give
+
+            async def held(*record: Any) -> None:
+                await may_read.wait()
+                await give(*record)
+
+            monkeypatch.setattr(late._follower, "_give", held)
+            await vote(first, votes, "fra", 2)
+            asking = asyncio.create_task(late_client.post("/v1/edges/fra/discount"))
+            await asyncio.wait([asking], timeout=0.2)
+            assert not late.fold.tasks[votes].messages_of("fra")
+            may_read.set()
+            said = await asking
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes"]})
+
+    asyncio.run(run())
+
+
+def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_the_first_look_counts_no_more(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outvote.server.sync_server.STRAGGLERS", 0.01)
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            look, go_on, looks = server.link.log_end, asyncio.Event(), 0
+
+            async def held() -> int:
+                nonlocal looks
+                looks += 1
+                if looks == 2:
+                    await go_on.wait()
+                return await look()
+
+            monkeypatch.setattr(server.link, "log_end", held)
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            other = (await client.post("/v1/tasks", json={**VOTES, "name": "other"})).json()["id"]
+            await vote(server, votes, "fra", 2)
+            asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
+            await comes(lambda: looks == 2, "the first look is over")
+            await vote(server, votes, "fra", 3, life="late")
+            await vote(server, other, "fra", 3)
+            go_on.set()
+            said = await asking
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes", "other"]})
+            assert [server.fold.tasks[each].messages_of("fra") for each in (votes, other)] == [0, 0]
+            discounts = server.fold.tasks[votes].discounted
+            assert [(each.edge, each.messages) for each in discounts] == [("fra", 1), ("fra", 1)]
+
+    asyncio.run(run())
+
+
+def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as_it_is(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outvote.server.sync_server.STRAGGLERS", 0.05)
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            ids = [(await client.post("/v1/tasks", json={**VOTES, "name": each})).json()["id"] for each in ("a", "b")]
+            for task_id in ids:
+                await vote(server, task_id, "fra", 2)
+            store, told, go_on = server.link.store, set[str](), asyncio.Event()
+
+            async def held(subject: str, payload: bytes) -> bool:
+                if ".discount." in subject:
+                    told.add(subject)
+                    await go_on.wait()
+                return await store(subject, payload)
+
+            monkeypatch.setattr(server.link, "store", held)
+            asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
+            await comes(lambda: len(told) == 2, "both are about to be told")
+            assert (await client.post("/v1/tasks/b/stop")).status_code == 200
+            go_on.set()
+            said = await asking
+            assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["a"]})
+            assert [server.fold.tasks[each].messages_of("fra") for each in ids] == [0, 1]
+            assert (await client.get("/v1/tasks/b")).json()["discounted"] == []
+
+    asyncio.run(run())
+
+
+def test_only_edges_that_there_are_can_be_discounted(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            for path, status, kind in (
+                ("nobody", 404, "unknown-edge"),
+                ("a.b", 422, "invalid-edge"),
+                ("%20", 422, "invalid-edge"),
+                ("x" * 65, 422, "invalid-edge"),
+            ):
+                refused = await client.post(f"/v1/edges/{path}/discount")
+                assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (status, kind)
+            server.heard("rome")
+            heard = await client.post("/v1/edges/rome/discount")
+            assert (heard.status_code, heard.json()) == (200, {"edge": "rome", "tasks": []})
+
+    asyncio.run(run())
+
+
+def test_the_page_of_a_task_marks_a_discounted_edge_and_tells_when(engine: Engine) -> None:
+    async def run() -> None:
+        async with looking(engine) as there:
+            story = Story(name="shop").play((0.6, 0.5, 0.55), lambda story: story.messages >= 12)
+            task = f"/tasks/{await there.tell(story)}"
+            page = await there.page(task)
+            assert "discounted" not in page.text
+            assert (await there.client.post("/v1/edges/bog/discount")).json()["tasks"] == ["shop"]
+            page = await there.page(task)
+            assert faults(page) == []
+            assert "discounted" in page.one("tr", **{"data-key": "edge-bog"}).text
+            assert "discounted" not in page.one("tr", **{"data-key": "edge-ams"}).text
+            count = sum(".bog." in subject for subject, _ in story.records)
+            entry = page.one("ol", **{"class": "events"}).text
+            assert f"bog was discounted: {count} messages of it count no more" in entry
+
+    asyncio.run(run())

@@ -1,0 +1,177 @@
+"""What operators expect of a task: a record beside it, of which the last counts, and which no decision depends on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from helpers.edge_http import eliminate, host, task
+from helpers.operating import VOTES, operated
+from helpers.processes import comes
+from outvote.core.messages import Elimination
+from outvote.edge.site import Edge
+from outvote.engine.process import Engine
+from outvote.log.expectation import Expectation, read_expectation
+from outvote.log.log_state import Fold
+from outvote.log.records import DownSubject, task_record
+
+WHOLE = {"traffic": 50_000.0, "baseline": 0.1, "difference": 0.02}
+NOTHING = dict.fromkeys(WHOLE)
+EXPECTATION = "/v1/tasks/votes/expectation"
+
+
+@pytest.mark.parametrize(
+    "said", [WHOLE, {"traffic": 1}, {"baseline": 0}, {"baseline": 0.7, "difference": 0.3}, {"traffic": 1e15}, {}]
+)
+def test_what_can_be_expected_is_read_as_it_was_said(said: dict[str, float]) -> None:
+    found = read_expectation(json.dumps(said).encode())
+    assert found == Expectation(**said)
+    assert read_expectation(found.record()) == found
+
+
+NOT_JSON = 'an expectation must be JSON, like {"traffic": 50000, "baseline": 0.1, "difference": 0.02}'
+REFUSED = [
+    (400, b"", NOT_JSON),
+    (400, b"{", NOT_JSON),
+    (400, b"\xff", NOT_JSON),
+    (400, b'{"traffic": NaN}', NOT_JSON),
+    (422, b"[1]", "Expected `object`, got `array`; an expectation is like"),
+    (422, b"[" * 60_000, "Expected `object`, got `array`"),
+    (422, b'{"colour": 1}', "Object contains unknown field `colour`"),
+    (422, b'{"traffic": "much"}', "Expected `float | null`, got `str` - at `$.traffic`"),
+    (422, b'{"traffic": true}', "Expected `float | null`, got `bool` - at `$.traffic`"),
+    (422, b'{"traffic": 0}', "Expected `float` > 0.0 - at `$.traffic`"),
+    (422, b'{"traffic": 1e16}', "Expected `float` <= 1000000000000000.0 - at `$.traffic`"),
+    (422, b'{"traffic": 1e999}', "Number out of range - at `$.traffic`"),
+    (422, b'{"baseline": -0.1}', "Expected `float` >= 0.0 - at `$.baseline`"),
+    (422, b'{"baseline": 1.1}', "Expected `float` <= 1.0 - at `$.baseline`"),
+    (422, b'{"difference": 0}', "Expected `float` > 0.0 - at `$.difference`"),
+    (422, b'{"difference": 1}', "Expected `float` < 1.0 - at `$.difference`"),
+    (
+        422,
+        b'{"baseline": 0.9, "difference": 0.2}',
+        "baseline and difference must be at most 1 together, got 0.9 and 0.2",
+    ),
+]
+
+
+# ---- the fold
+
+
+@pytest.fixture
+def fold() -> Fold:
+    made = Fold()
+    made.apply("outvote.down.shop-1.task", task_record(task()), 1)
+    return made
+
+
+def test_expectations_and_eliminations_are_numbered_apart(fold: Fold) -> None:
+    found = fold.tasks["shop-1"]
+    for number in range(3):
+        fold.apply(str(DownSubject("shop-1", "expect", number)), Expectation(traffic=number + 1).record(), 2 + number)
+    first = found.coder.down(found.announced, Elimination((2,)))
+    fold.apply(str(DownSubject("shop-1", "elim", 0)), first, 5)
+    assert found.announced == (0, 1)
+    assert (fold.unknown, found.expectation) == (0, Expectation(traffic=3))
+    assert fold.catch_up("ams", "life", {"shop-1": 0})["tasks"]["shop-1"]["eliminations"] == [first.hex()]
+
+
+def test_a_stopped_task_keeps_what_was_expected_and_a_deleted_one_takes_no_more(fold: Fold) -> None:
+    fold.apply("outvote.down.shop-1.expect.0", Expectation(traffic=5).record(), 2)
+    fold.apply("outvote.down.shop-1.stop", b"{}", 3)
+    assert fold.tasks["shop-1"].expectation == Expectation(traffic=5)
+    fold.apply("outvote.down.shop-1.expect.1", Expectation(traffic=6).record(), 4)
+    assert fold.tasks["shop-1"].expectation == Expectation(traffic=6)
+    assert fold.unknown == 0
+    fold.apply("outvote.down.shop-1.delete", b"{}", 5)
+    fold.apply("outvote.down.shop-1.expect.2", Expectation(traffic=7).record(), 6)
+    assert (fold.unknown, fold.tasks) == (1, {})
+
+
+# ---- edges
+
+
+def test_an_edge_takes_no_expectation_for_an_elimination(edge: Edge) -> None:
+    hosted = host(edge, task())
+    first = hosted.coder.down(hosted.announced, Elimination((2,)))
+    for number, payload in enumerate((b"{}", b"no", first)):
+        edge.hear(f"outvote.live.shop-1.expect.{number}", payload)
+    assert (hosted.announced, hosted.eliminations, hosted.dirty) == ((0, 1, 2), 0, False)
+    assert not edge.missed.is_set()
+    edge.hear("outvote.live.shop-1.elim.0", first)
+    edge.hear("outvote.live.shop-1.expect.1", b"{}")
+    assert (hosted.announced, hosted.eliminations) == ((0, 1), 1)
+    eliminate(hosted, 1)
+    assert hosted.announced == (0,)
+    assert not edge.missed.is_set()
+
+
+# ---- the API on a real engine
+
+
+async def shown(client: httpx.AsyncClient) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = (await client.get("/v1/tasks/votes")).json()["expectation"]
+    return found
+
+
+def test_an_expectation_is_said_shown_and_said_again(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            await client.post("/v1/tasks", json=VOTES)
+            assert await shown(client) is None
+            said = await client.put(EXPECTATION, json=WHOLE)
+            assert (said.status_code, said.json()) == (200, WHOLE)
+            assert await shown(client) == WHOLE
+            again = await client.put(EXPECTATION, json={"traffic": 7})
+            assert again.json() == {**NOTHING, "traffic": 7.0}  # in place of all that was said before
+            assert await shown(client) == again.json()
+            await client.post("/v1/tasks/votes/stop")
+            assert await shown(client) == again.json()
+            assert server.fold.read == 4
+        async with operated(engine) as (_, client):
+            assert await shown(client) == again.json()
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_expected_is_a_problem_and_nothing_is_stored(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            await client.post("/v1/tasks", json=VOTES)
+            for status, payload, error in REFUSED:
+                refused = await client.put(EXPECTATION, content=payload)
+                assert refused.status_code == status
+                kind = "not-json" if status == 400 else "invalid-expectation"
+                assert refused.json()["type"] == f"urn:outvote:problem:{kind}"
+                assert refused.json()["detail"].startswith(error)
+            assert (await client.put(EXPECTATION, content=b" " * 65_537)).status_code == 413
+            unknown = await client.put("/v1/tasks/none/expectation", json=WHOLE)
+            assert unknown.status_code == 404
+            assert (server.fold.read, await shown(client)) == (1, None)
+
+    asyncio.run(run())
+
+
+def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_more(engine: Engine) -> None:
+    """Neither what is no expectation, nor a number that leaves a gap."""
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
+            await server.link.store(str(DownSubject(task_id, "expect", 0)), b"no")
+            await server.link.store(str(DownSubject(task_id, "expect", 2)), Expectation(baseline=0.5).record())
+            await comes(lambda: server.fold.read == 3)
+            assert server.fold.unknown == 1
+            assert await shown(client) == {**NOTHING, "baseline": 0.5}
+            for traffic in range(1, 4):
+                assert (await client.put(EXPECTATION, json={"traffic": traffic})).status_code == 200
+                assert await shown(client) == {**NOTHING, "traffic": traffic}
+
+    asyncio.run(run())
+
+
+# ---- real processes

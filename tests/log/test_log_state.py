@@ -1,0 +1,222 @@
+"""The log folded: replicas agree, the first stored elimination wins, and what is no record changes nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from outvote.core import protocols
+from outvote.core.errors import InvalidTask
+from outvote.core.messages import Elimination, Tally, Vote
+from outvote.core.task import Task
+from outvote.log.log_state import Fold
+from outvote.log.records import Coder, DownSubject, UpSubject, check_name, parse, task_record
+
+EDGES = ("ams", "fra", "lis", "oslo")
+MEANS = (0.8, 0.5, 0.3, 0.1)
+
+
+def task(protocol: str, **options: Any) -> Task:
+    epsilon = 0 if protocol == "tally" else 0.95
+    chosen = {"arms": 4, "players": EDGES, "epsilon": epsilon, "delta": 0.1, "protocol": protocol, "name": "shop"}
+    return Task(**{**chosen, **options})
+
+
+class Log:
+    """A log in memory: one message per subject, the first wins."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, bytes]] = []
+        self._subjects: set[str] = set()
+
+    def store(self, subject: str, payload: bytes) -> bool:
+        if subject in self._subjects:
+            return False
+        self._subjects.add(subject)
+        self.records.append((subject, payload))
+        return True
+
+
+def read_on(fold: Fold, log: Log) -> None:
+    for sequence in range(fold.read, len(log.records)):
+        fold.apply(*log.records[sequence], sequence + 1)
+
+
+def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[Fold]]:
+    """Edges that learn, a log, and servers that read it at their own pace, until one arm is left."""
+    log, rng = Log(), random.Random(seed)
+    folds = [Fold() for _ in range(servers)]
+    log.store(str(DownSubject("shop-1", "task")), task_record(described))
+    players = {name: protocols.player(described, name, rng=rng) for name in EDGES}
+    heard = dict.fromkeys(EDGES, 0)
+    coder = Coder(described)
+    for _ in range(events):
+        name = rng.choice(EDGES)
+        player = players[name]
+        told = [Elimination(each.arms) for each in folds[0].tasks["shop-1"].eliminations] if folds[0].tasks else []
+        for elimination in told[heard[name] :]:
+            player.receive(elimination)
+        heard[name] = len(told)
+        arm, ticket = player.decide()
+        for message in player.reward(arm, float(rng.random() < MEANS[arm]), ticket=ticket):
+            log.store(str(UpSubject(name, "shop-1", "life", message.sequence)), coder.up(message))
+        for fold in folds:
+            if fold is folds[0] or rng.random() < 0.05:
+                read_on(fold, log)
+                for proposal in list(fold.proposals()):
+                    log.store(proposal.subject, proposal.payload)
+        if folds[0].tasks["shop-1"].winner is not None:
+            break
+    for fold in folds:
+        read_on(fold, log)
+    return log, folds
+
+
+@pytest.mark.parametrize("protocol", ["dme", "edme", "tally"])
+def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> None:
+    described = task(protocol, **({"instances": 2} if protocol == "edme" else {}))
+    log, folds = run_fleet(described, seed=3, servers=3)
+    late = Fold()
+    read_on(late, log)
+    for fold in (*folds, late):
+        found = fold.tasks["shop-1"]
+        assert found.winner == 0
+        assert found.eliminations == folds[0].tasks["shop-1"].eliminations
+        assert found.server.snapshot() == folds[0].tasks["shop-1"].server.snapshot()
+        assert found.ledger.total_bits == folds[0].tasks["shop-1"].ledger.total_bits
+        assert not list(fold.proposals())
+        assert fold.unknown == found.refused == 0
+
+
+def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
+    described = task("dme", active_players=1)
+    fold = Fold()
+    fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
+    found = fold.tasks["shop-1"]
+    coder = Coder(described)
+    fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2)
+    (proposal,) = fold.proposals()
+    assert parse(proposal.subject) == DownSubject("shop-1", "elim", 0)
+    assert coder.read_down(found.announced, proposal.payload) == Elimination((3,))
+    fold.apply(proposal.subject, coder.down(found.announced, Elimination((2,))), 3)  # another was first
+    assert found.eliminations == [Elimination((2,))]
+    assert set(found.announced) == {0, 1, 3}
+    (proposal,) = fold.proposals()
+    assert parse(proposal.subject) == DownSubject("shop-1", "elim", 1)
+    fold.apply(proposal.subject, proposal.payload, 4)
+    assert set(found.announced) == {0, 1}
+    assert set(found.server.remaining) == {0, 1}
+    assert not list(fold.proposals())
+
+
+def test_what_is_stored_wins_for_tallies_too() -> None:
+    described = task("tally")
+    fold = Fold()
+    fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
+    found = fold.tasks["shop-1"]
+    payload = Coder(described).down(found.announced, Elimination((1, 2)))
+    fold.apply(str(DownSubject("shop-1", "elim", 0)), payload, 2)
+    assert found.server.remaining == (0, 3)
+    assert found.server.snapshot()["evidence"]["contenders"] == [0, 3]
+
+
+def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
+    fold = Fold()
+    described = task("tally")
+    fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
+    before = fold.tasks["shop-1"].server.snapshot()
+    for number, (subject, payload) in enumerate(
+        [
+            ("outvote.up.ams.shop-1.life.0", b""),
+            ("outvote.up.ams.shop-1.life.1", b"\xff\xff\xff"),
+            ("outvote.up.nobody.shop-1.life.2", Coder(described).up(Tally(0, 1, 3, 2))),
+        ]
+    ):
+        fold.apply(subject, payload, number + 2)
+    found = fold.tasks["shop-1"]
+    assert found.refused == 3
+    assert {**found.server.snapshot(), "refused": 0, "checksum": ""} == {**before, "checksum": ""}
+    for subject in (
+        "outvote.up.ams.gone-2.life.0",
+        "outvote.down.shop-1.elim.7",
+        "outvote.down.x",
+        "other",
+        "outvote.up.a.b.c.01",
+    ):
+        fold.apply(subject, b"\x80", 9)
+    assert fold.unknown == 5
+    assert list(fold.tasks) == ["shop-1"]
+
+
+def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
+    fold = Fold()
+    described = task("dme", active_players=1)
+    fold.apply("outvote.down.shop-1.task", task_record(described), 1)
+    fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), Coder(described).up(Vote(3, 0, 0)), 2)
+    assert len(list(fold.proposals())) == 1
+    fold.apply("outvote.down.shop-1.stop", b"{}", 3)
+    assert not list(fold.proposals())
+    assert not fold.tasks["shop-1"].running
+    fold.apply("outvote.down.shop-1.delete", b"{}", 4)
+    fold.apply("outvote.down.shop-1.task", task_record(described), 5)
+    assert not fold.tasks
+    answer = fold.catch_up("ams", "life", {"shop-1": 0, "heard-of-by-nobody": 0})
+    assert answer == {"read": 5, "tasks": {}, "deleted": ["shop-1"], "more": False}
+
+
+def test_catching_up_tells_all_that_an_edge_must_know() -> None:
+    described = task("dme", active_players=1)
+    fold = Fold()
+    fold.apply("outvote.down.shop-1.task", task_record(described), 1)
+    coder = Coder(described)
+    fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2)
+    fold.apply(str(UpSubject("ams", "shop-1", "life", 1)), coder.up(Vote(2, 0, 1)), 3)
+    (proposal,) = fold.proposals()
+    fold.apply(proposal.subject, proposal.payload, 4)
+    answer = json.loads(json.dumps(fold.catch_up("ams", "life", {})))
+    known = answer["tasks"]["shop-1"]
+    assert Task.from_json(known["record"]) == described
+    assert known["eliminations"] == [proposal.payload.hex()]
+    assert (known["highest"], known["stopped"]) == (1, False)
+    assert fold.catch_up("ams", "another life", {})["tasks"]["shop-1"]["highest"] == -1
+    assert fold.catch_up("ams", "life", {"shop-1": 1})["tasks"] == {
+        "shop-1": {"stopped": False, "highest": 1, "count": 2}
+    }
+
+
+def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
+    fold = Fold()
+    for number in range(400):
+        described = task("tally", name=f"task-{number}", arms=[f"{number}-{arm}-{'x' * 40}" for arm in range(20)])
+        fold.apply(f"outvote.down.task-{number}-1.task", task_record(described), number + 1)
+    known: dict[str, int] = {}
+    sizes = []
+    while True:
+        answer = fold.catch_up("ams", "life", known)
+        known |= dict.fromkeys(answer["tasks"], 0)
+        sizes.append(len(json.dumps(answer)))
+        if not answer["more"]:
+            break
+    assert len(known) == 400
+    assert 2 <= len(sizes) <= 4
+    assert max(sizes) < 300 * 1024
+
+
+def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
+    fold = Fold()
+    fold.apply("outvote.down.shop-1.task", task_record(task("dme")), 1)
+    fold.apply("outvote.down.shop-2.task", task_record(task("tally")), 2)
+    assert list(fold.tasks) == ["shop-1"]
+    assert fold.catch_up("ams", "life", {"shop-2": 0})["deleted"] == ["shop-2"]
+    fold.apply("outvote.down.shop-1.delete", b"{}", 3)
+    fold.apply("outvote.down.shop-3.task", task_record(task("tally")), 4)
+    assert list(fold.tasks) == ["shop-3"]
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "x" * 65, "ä", ">", "*", 7, None])
+def test_a_name_that_cannot_stand_in_a_subject_is_refused(name: object) -> None:
+    with pytest.raises(InvalidTask, match="1 to 64 letters"):
+        check_name("an edge's name", name)

@@ -1,0 +1,318 @@
+"""The API for operators over a real engine: what it creates, shows, refuses and counts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from helpers.operating import TALLY, VOTES, operated
+from helpers.processes import comes
+from outvote.core import protocols
+from outvote.core.messages import Vote
+from outvote.core.task import RULES, Task
+from outvote.engine.process import Engine
+from outvote.log.log_state import Fold
+from outvote.log.records import Coder, UpSubject, task_record
+from outvote.server.admin import api as admin_api
+from outvote.server.admin.views import description, most_bits
+
+VOTES_BOUND = 2 * 3 * 3 * 2  # 2·N·(K−1)·⌈log₂K⌉
+PROBLEM = "application/problem+json"
+
+
+def refusal(response: httpx.Response, status: int) -> str:
+    """The detail of a refusal."""
+    assert response.status_code == status
+    assert response.headers["content-type"] == PROBLEM
+    body: dict[str, Any] = response.json()
+    assert set(body) == {"type", "title", "status", "detail"}
+    assert body["status"] == status
+    return str(body["detail"])
+
+
+def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            made = await client.post("/v1/tasks", json=TALLY)
+            assert made.status_code == 201
+            task_id = made.json()["id"]
+            assert (made.json()["name"], made.json()["status"]) == ("shop", "running")
+            assert made.headers["location"] == f"/v1/tasks/{task_id}"
+            assert server.fold.tasks[task_id].task == Task(**TALLY)
+            listed = (await client.get("/v1/tasks")).json()
+            assert [each["name"] for each in listed["tasks"]] == ["shop"]
+            by_name, by_id = await client.get("/v1/tasks/shop"), await client.get(f"/v1/tasks/{task_id}")
+            assert by_name.json() == by_id.json()
+            assert by_name.json()["status"] == "running"
+            stopped = await client.post("/v1/tasks/shop/stop")
+            assert (stopped.json()["id"], stopped.json()["status"]) == (task_id, "stopped")
+            assert (await client.get("/v1/tasks/shop")).json()["status"] == "stopped"
+            assert (await client.delete("/v1/tasks/shop")).status_code == 204
+            assert refusal(await client.get("/v1/tasks/shop"), 404) == "unknown task: got 'shop', there are none"
+
+    asyncio.run(run())
+
+
+def test_a_name_that_is_taken_is_refused_with_what_differs(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            task_id = (await client.post("/v1/tasks", json=TALLY)).json()["id"]
+            again = refusal(await client.post("/v1/tasks", json={**TALLY, "delta": 0.1}), 409)
+            assert again == f"a task named 'shop' exists already ({task_id}): delta is 0.05, asked is 0.1"
+            same = refusal(await client.post("/v1/tasks", json=TALLY), 409)
+            assert same.endswith("it is the same in every field")
+            both = await asyncio.gather(*(client.post("/v1/tasks", json=VOTES) for _ in range(2)))
+            assert sorted(each.status_code for each in both) == [201, 409]
+
+    asyncio.run(run())
+
+
+REFUSED = [
+    (400, b"", "a task must be a JSON object"),
+    (400, b"{", "a task must be a JSON object"),
+    (400, b"\xff", "a task must be a JSON object"),
+    (400, b"[" * 60_000, "a task must be a JSON object"),
+    (400, b"[1]", "a task must be a JSON object, got a list"),
+    (413, b" " * 65_537, "a request may have 65,536 bytes"),
+    (422, b"{}", "missing: arms, players, epsilon, delta"),
+    (422, {**TALLY, "colour": "red"}, "unknown field 'colour': a task has arms, players"),
+    (422, {**TALLY, "arms": ["red"]}, "arms must be at least 2, got 1"),
+    (422, {**TALLY, "arms": 10**12}, "arms must be at most 10,000 in a network"),
+    (422, {**VOTES, "protocol": "edme", "instances": 10**12}, "instances must be at most 10,000 in a network"),
+    (422, {**TALLY, "arms": 10_000}, "a task's record may have 65,536 bytes, this has 79,"),
+    (422, {**TALLY, "protocol": "vote"}, "protocol must be one of 'dme', 'edme', 'tally', got 'vote'"),
+    (422, {**TALLY, "players": None}, "players must be a whole number or a list, got None"),
+    (422, {**TALLY, "name": "a shop"}, "name must be 1 to 64 letters"),
+    (422, json.dumps({**TALLY, "delta": float("nan")}).encode(), "delta must be a number above 0 and below 1, got nan"),
+    (422, {**Task(**TALLY).to_json(), "rules": RULES + 1}, f"rules must be {RULES}, got {RULES + 1}"),
+]
+
+
+def test_what_is_no_task_is_refused_and_nothing_is_stored(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            for status, body, detail in REFUSED:
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                assert detail in refusal(await client.post("/v1/tasks", content=content), status)
+            assert server.fold.read == 0
+
+    asyncio.run(run())
+
+
+def test_a_shown_task_can_be_created_again_from_its_record(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            await client.post("/v1/tasks", json={**VOTES, "protocol": "edme", "instances": 2})
+            record = (await client.get("/v1/tasks/votes")).json()["task"]
+            await client.delete("/v1/tasks/votes")
+            assert (await client.post("/v1/tasks", json=record)).status_code == 201
+            assert (await client.get("/v1/tasks/votes")).json()["task"] == record
+
+    asyncio.run(run())
+
+
+def test_unknown_paths_methods_and_tasks_are_problems_too(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            for path in ("/v2", "/v1/tasks/", "/v1/tasks/shop/", "/"):
+                assert "see /openapi.json for what there is" in refusal(await client.get(path), 404)
+            for method, path, allowed in (
+                ("PUT", "/v1/tasks", "GET, HEAD, POST"),
+                ("DELETE", "/v1/tasks", "GET, HEAD, POST"),
+                ("PUT", "/v1/tasks/shop", "DELETE, GET, HEAD"),
+                ("OPTIONS", "/v1/tasks/shop", "DELETE, GET, HEAD"),
+                ("GET", "/v1/tasks/shop/stop", "POST"),
+                ("POST", "/metrics", "GET, HEAD"),
+            ):
+                refused = await client.request(method, path)
+                assert refusal(refused, 405) == f"{method} {path!r} is not possible: allowed is {allowed}"
+                assert refused.headers["allow"] == allowed
+            for response in (await client.post("/v1/tasks/no/stop"), await client.delete("/v1/tasks/no")):
+                assert refusal(response, 404) == "unknown task: got 'no', there are none"
+
+    asyncio.run(run())
+
+
+def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
+            coder = Coder(Task(**VOTES))
+            for record, edge in enumerate(("ams", "fra")):  # two of three are a quorum
+                where = UpSubject(edge, task_id, "life", 0)
+                await server.link.store(str(where), coder.up(Vote(3)))
+                await comes(lambda record=record: server.fold.read >= 2 + record)  # type: ignore[misc]
+            await server.link.store(str(UpSubject("lis", task_id, "life", 0)), b"no message")
+            await comes(lambda: server.fold.read == 5)
+            found = (await client.get("/v1/tasks/votes")).json()
+            assert found["remaining"] == ["0", "1", "2"]
+            last = found["arms"][3]
+            assert (last["state"], last["votes"], found["votes_needed"]) == ("eliminated", [2], [1.5])
+            gone = last["eliminated"]
+            assert gone["number"] == 0
+            assert gone["record"] in (4, 5)  # the elimination and the third edge's record are stored at once
+            assert gone["after_messages"] == 2
+            assert found["arms"][0]["eliminated"] is None
+            assert found["messages"] == {"up": 2, "down": 3}
+            bits = {"up": 4, "down": 6, "total": 10, "bound": VOTES_BOUND, "most": VOTES_BOUND, "instance": 0}
+            assert found["bits"] == bits
+            assert found["refused"] == 1
+            assert found["edge_count"] == 3
+            assert found["edges"][0] == {
+                "edge": "ams",
+                "incarnations": ["life"],
+                "last_sequence": 0,
+                "several_lives": False,
+            }
+
+    asyncio.run(run())
+
+
+def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
+    task = Task(**VOTES)
+    fold, coder = Fold(), Coder(task)
+    fold.apply("outvote.down.votes-1.task", task_record(task), 1)
+    for record, (edge, life, sequence) in enumerate(
+        [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
+    ):
+        fold.apply(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record)
+    ams, fra = description(fold.tasks["votes-1"]).edges
+    assert (ams.edge, ams.several_lives, ams.incarnations, ams.last_sequence) == ("ams", True, ("zz", "bb"), 0)
+    assert (fra.edge, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
+
+
+def test_a_task_is_read_as_json_whatever_its_content_type_says(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            body = json.dumps(TALLY).encode()
+            for told in ({"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {}):
+                assert (await client.post("/v1/tasks", content=body, headers=told)).status_code == 201
+                assert (await client.delete("/v1/tasks/shop")).status_code == 204
+
+    asyncio.run(run())
+
+
+def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_that_is_more() -> None:
+    assert most_bits(Task(**VOTES)) == VOTES_BOUND
+    # 4 instances, 2 arms: a vote is 1 bit and 2 for its instance; up 3·4·1·3, down 3·1·1, against 2·3·4·1·1
+    assert most_bits(Task(arms=2, players=3, epsilon=0.5, delta=0.1, protocol="edme", instances=4)) == 39
+    # words of 1, 2, 3 and 3 bits: 2·3·3·3
+    skewed = Task(arms=4, players=3, epsilon=0.5, delta=0.1, code="huffman", code_weights=[8, 4, 2, 1])
+    assert most_bits(skewed) == 54
+
+
+def test_metrics_are_in_prometheus_text_format(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
+            response = await client.get("/metrics")
+            assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+            lines = response.text.splitlines()
+            labels = f'id="{task_id}",protocol="dme",task="votes"'
+            for expected in (
+                "outvote_engine_connected 1.0",
+                "outvote_log_records 1.0",
+                f"outvote_task_arms_remaining{{{labels}}} 4.0",
+                f"outvote_task_bound_bytes{{{labels}}} {VOTES_BOUND / 8}",
+                f'outvote_task_messages_total{{direction="up",{labels}}} 0.0',
+                'outvote_http_requests_total{method="POST",route="/v1/tasks",status="201"} 1.0',
+            ):
+                assert expected in lines
+
+
+def test_requests_are_counted_by_what_is_fixed_and_never_by_what_was_sent(engine: Engine) -> None:
+    async def run() -> None:
+        async with operated(engine) as (_, client):
+            for method, path in (
+                ("GET", "/v1/tasks/secret"),
+                ("SECRET", "/secret"),
+                ("PUT", "/v1/tasks"),
+                ("HEAD", "/healthz"),
+            ):
+                await client.request(method, path)
+            page = await client.get("/metrics", headers={"Accept": "application/openmetrics-text; version=no-number"})
+            assert page.headers["content-type"].startswith("application/openmetrics-text")
+            assert "secret" not in page.text.lower()
+            counted = {
+                (sample.labels["route"], sample.labels["method"], sample.labels["status"]): sample.value
+                for family in text_string_to_metric_families((await client.get("/metrics")).text)
+                for sample in family.samples
+                if sample.name == "outvote_http_requests_total"
+            }
+            assert counted == {
+                ("/v1/tasks/{task}", "GET", "404"): 1,
+                ("other", "other", "404"): 1,
+                ("/v1/tasks", "PUT", "405"): 1,
+                ("/healthz", "HEAD", "200"): 1,
+                ("/metrics", "GET", "200"): 1,
+            }
+
+    asyncio.run(run())
+
+
+def test_without_its_engine_the_server_says_that_it_is_not_well(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_api, "PATIENCE", 0.3)
+
+    async def run() -> None:
+        async with operated(engine) as (server, client):
+            healthy = await client.get("/healthz")
+            assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
+            await client.post("/v1/tasks", json=TALLY)
+            await asyncio.to_thread(engine.stop)
+            await comes(lambda: not server.link.connected)
+            ill = await client.get("/healthz")
+            assert (ill.status_code, ill.json()["engine_connected"]) == (503, False)
+            assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
+            assert (await client.get("/v1/tasks/shop")).status_code == 200  # what is known is still shown
+            engine.start()
+            await comes(lambda: server.ready)
+            assert (await client.get("/healthz")).status_code == 200
+
+    asyncio.run(run())
+
+
+def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with operated(engine) as (server, _):
+            transport = httpx.ASGITransport(admin_api.make_app(server), raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+                with monkeypatch.context() as during:
+                    during.setattr(server, "fold", None)
+                    assert "NoneType" not in refusal(await client.get("/v1/tasks"), 500)
+                assert (await client.get("/v1/tasks")).status_code == 200
+
+    asyncio.run(run())
+
+
+def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
+    task = Task(**{**TALLY, "players": ["ams", "fra"]})
+    fold, coder = Fold(), Coder(task)
+    fold.apply("outvote.down.shop-1.task", task_record(task), 1)
+    players = {name: protocols.player(task, name, rng=random.Random(1)) for name in ("ams", "fra")}
+    means = {"ams": (0.9, 0.75), "fra": (0.2, 0.05)}
+    rng = random.Random(2)
+    found = fold.tasks["shop-1"]
+    sequence = 1
+    while description(found).status == "running":
+        for name, player in players.items():
+            arm, ticket = player.decide()
+            for message in player.reward(arm, float(rng.random() < means[name][arm]), ticket=ticket):
+                sequence += 1
+                where = UpSubject(name, "shop-1", "life", message.sequence)
+                fold.apply(str(where), coder.up(message), sequence)
+        assert sequence < 2_000
+    told = description(found)
+    assert (told.status, told.held, told.winner) == ("held", True, None)
+    assert "the sites' results differ by" in str(told.hold_reason)
+    first = msgspec.to_builtins(told.arms[0])
+    low, high = first["interval"]
+    assert low < first["successes"] / first["trials"] < high

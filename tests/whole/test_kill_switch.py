@@ -1,0 +1,252 @@
+"""The kill switch: edges serve the fallback at once and learn nothing from it, and the task goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import urllib.error
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from helpers.edge_http import ARMS, ask, eliminate, host, task
+from helpers.processes import Running, Start, an_edge, comes, gone, request, sent_all, until
+from outvote.cli.main import main
+from outvote.edge.ofrep import FLAGS
+from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.store import EdgeStore
+from outvote.engine.nats_log import Link
+from outvote.engine.process import Engine
+from outvote.log.catch_up import ASK_EVERY
+
+SHOP: dict[str, Any] = {
+    "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
+    "fallback": "blue",
+}  # fmt: skip
+
+
+def at(server: Running, path: str = "") -> str:
+    return f"{server.url('server')}/v1/tasks{path}"
+
+
+def switch(server: Running, verb: str) -> dict[str, Any]:
+    return request(at(server, f"/shop/{verb}"), method="POST")
+
+
+def view(edge: Running) -> dict[str, Any]:
+    try:
+        return request(f"{edge.url('edge')}/v1/tasks/shop")
+    except urllib.error.HTTPError as error:  # it has not heard of the task yet
+        error.close()
+        return {}
+
+
+def decide(edge: Running) -> dict[str, Any]:
+    return request(f"{edge.url('edge')}/v1/tasks/shop/decide", method="POST")
+
+
+def evaluate(edge: Running) -> tuple[str, str]:
+    found = request(f"{edge.url('edge')}{FLAGS}/shop", {})
+    return found["variant"], found["reason"]
+
+
+def reward(edge: Running, decision: dict[str, Any]) -> None:
+    body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": 1}
+    request(f"{edge.url('edge')}/v1/tasks/shop/reward", body)
+
+
+def knows(killed: bool, *edges: Running) -> None:
+    until(lambda: all(view(edge).get("killed") is killed for edge in edges), f"all edges know that killed is {killed}")
+
+
+def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(server: Running, start: Start) -> None:
+    edges = [an_edge(start, server, name) for name in ("ams", "fra")]
+    made = request(at(server), SHOP)
+    knows(False, *edges)
+    before = [[decide(edge) for _ in range(3)] for edge in edges]  # a whole tally each
+    assert switch(server, "kill") == made | {"killed": True}
+    knows(True, *edges)
+    shown = request(at(server, "/shop"))
+    assert (shown["killed"], shown["stopped"], shown["status"]) == (True, False, "running")
+    for edge, decisions in zip(edges, before, strict=True):
+        killed = [decide(edge) for _ in range(7)]
+        assert {(each["arm"], each["ticket"]) for each in killed} == {("blue", str(NO_TICKET))}
+        assert evaluate(edge) == ("blue", "DISABLED")
+        [flag] = request(f"{edge.url('edge')}{FLAGS}", {})["flags"]
+        assert (flag["variant"], flag["reason"], flag["metadata"]) == ("blue", "DISABLED", {})
+        for decision in killed:
+            reward(edge, decision)
+        assert view(edge)["messages_kept"] == 0
+        for decision in decisions:
+            reward(edge, decision)
+        until(lambda edge=edge: view(edge)["messages_kept"] == 1, "what was decided before counts")  # type: ignore[misc]
+        sent_all(edge)
+    until(lambda: request(at(server, "/shop"))["messages"]["up"] == 2, "and the fleet is told")
+    switch(server, "revive")
+    knows(False, *edges)
+    for edge, decisions in zip(edges, before, strict=True):
+        assert evaluate(edge)[1] == "SPLIT"
+        assert decide(edge)["arm"] != decisions[0]["arm"], "it goes on with the arm whose turn it is"
+
+
+def test_it_survives_restarts_of_the_edge_and_of_the_server_and_who_was_away_hears_of_it(
+    server: Running, start: Start
+) -> None:
+    ams, fra = (an_edge(start, server, name) for name in ("ams", "fra"))
+    request(at(server), SHOP)
+    knows(False, ams, fra)
+    fra.end(signal.SIGTERM)
+    switch(server, "kill")
+    knows(True, ams)
+    ams.end(signal.SIGTERM)
+    same = ["--store", "log", "--engine-port", server.port("nats"), "--port", server.port("server")]
+    server.end(signal.SIGTERM)
+    until(lambda: gone(server.pid("engine")), "its engine has ended")
+    alone = an_edge(start, server, "ams")  # nobody answers: it knows by itself
+    assert decide(alone)["arm"] == "blue"
+    assert view(alone)["killed"]
+    server = start("server", *same)
+    assert request(at(server, "/shop"))["killed"]
+    fra = an_edge(start, server, "fra")
+    knows(True, alone, fra)
+    assert evaluate(fra) == ("blue", "DISABLED")
+    switch(server, "revive")
+    knows(False, alone, fra)
+    assert evaluate(fra)[1] == "SPLIT"
+
+
+def test_two_servers_at_once_agree_on_who_was_last(server: Running, start: Start) -> None:
+    second = start("server", "--nats", server.url("nats"), "--port", "0")
+    edge = an_edge(start, server, "ams")
+    request(at(server), SHOP)
+    knows(False, edge)
+    until(lambda: bool(request(at(second))["tasks"]), "the other server has read of the task")
+    verbs = ["kill", "revive", "revive", "kill", "kill", "kill", "revive", "kill", "revive", "revive"]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda turn: switch((server, second)[turn % 2], verbs[turn]), range(10)))
+    states = [request(at(each, "/shop"))["killed"] for each in (server, second)]
+    until(lambda: request(at(server, "/shop"))["killed"] == request(at(second, "/shop"))["killed"], f"from {states}")
+    knows(request(at(server, "/shop"))["killed"], edge)
+    for each, verb, killed in ((second, "kill", True), (server, "kill", True), (second, "revive", False)):
+        switch(each, verb)
+        knows(killed, edge)
+        until(lambda killed=killed: request(at(server, "/shop"))["killed"] is killed, "both say so")  # type: ignore[misc]
+
+
+def test_commands_kill_and_revive_and_the_log_of_the_server_tells(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = start("server", "--port", "0", "--engine-port", "0", "--store", "log", "--log", "json")
+    made = request(at(server), SHOP)
+
+    def told(*arguments: str, code: int = 0) -> str:
+        assert main(["task", *arguments, "--server", server.url("server")]) == code
+        out, err = capsys.readouterr()
+        assert bool(err) == bool(code)
+        return out or err
+
+    assert told("kill", "shop") == f"killed shop ({made['id']}): sites serve its fallback\n"
+    assert told("kill", "shop").startswith("killed shop")  # again
+    assert json.loads(told("revive", made["id"], "--json")) == made | {"killed": False}
+    for verb in ("kill", "revive"):
+        assert "unknown task" in told(verb, "nobody", code=1)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            request(at(server, f"/nobody/{verb}"), method="POST")
+        with refused.value as error:
+            assert error.code == 404
+    code, _, err = server.end(signal.SIGTERM)
+    events = [json.loads(line) for line in err.splitlines()]
+    assert code == 0
+    switched = [each for each in events if each["event"] in ("task_killed", "task_revived")]
+    assert [(each["event"], each["level"], each["task"]) for each in switched] == [
+        ("task_killed", "warning", "shop"), ("task_revived", "warning", "shop"),
+    ]  # fmt: skip
+
+
+def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: Engine, edge: Edge) -> None:
+    """The record was stored just before the edge listened, and the server that answers reads it just after."""
+    host(edge, task())
+    asked: list[dict[str, Any]] = []
+
+    def reply(name: str, question: dict[str, Any]) -> dict[str, Any]:
+        asked.append(question)
+        known = {"stopped": False, "highest": -1, "count": 0}
+        switched = {"killed": True, "switches": 1} if len(asked) > 1 else {}
+        return {"read": 1, "tasks": {"shop-1": known | switched}, "deleted": [], "more": False}
+
+    async def run() -> None:
+        async with await Link.connect(engine.url, name="server") as link:
+            await link.ensure_stream()
+            await link.answer(reply)
+            await edge.start(engine.url)
+            try:
+                await comes(lambda: edge.tasks["shop"].killed, "it has asked again", within=ASK_EVERY / 2)
+            finally:
+                await edge.stop()
+        assert len(asked) == 2
+
+    asyncio.run(run())
+
+
+# ---- one edge, one fold
+
+
+def test_what_is_old_or_comes_again_changes_nothing(edge: Edge, caplog: pytest.LogCaptureFixture) -> None:
+    hosted = host(edge, task(fallback=ARMS[1]))
+    caplog.set_level("INFO")
+
+    def hear(number: int, payload: bytes) -> bool:
+        edge.hear(f"outvote.live.shop-1.kill.{number}", payload)
+        return hosted.killed
+
+    assert hear(0, b"true")
+    assert hear(0, b"true")
+    assert not hear(1, b"false")
+    assert not hear(0, b"true"), "an old record came late"
+    assert hear(4, b"true"), "those between were missed"
+    assert hear(3, b"false")
+    known = {"shop-1": {"stopped": False, "highest": -1, "count": 0, "killed": False, "switches": 2}}
+    edge.caught_up({"tasks": known, "deleted": []})
+    assert hosted.killed, "the server that answered lags behind"
+    edge.caught_up({"tasks": {"shop-1": {**known["shop-1"], "switches": 6}}, "deleted": []})
+    assert not hosted.killed
+    edge.caught_up({"tasks": {"shop-1": {"stopped": False, "highest": -1, "count": 0}}, "deleted": []})
+    assert (hosted.killed, hosted.switches) == (False, 6)  # the server that answered has read of no switch yet
+    said = [word for word in caplog.text.split() if word in ("task_killed", "task_revived")]
+    assert said == ["task_killed", "task_revived", "task_killed", "task_revived"]
+
+
+def test_a_saved_edge_knows_its_switch(edge: Edge) -> None:
+    host(edge, task(fallback=ARMS[1]))
+    edge.hear("outvote.live.shop-1.kill.2", b"true")
+    edge.keep()
+    assert isinstance(edge.store, EdgeStore)
+    again = Edge("ams", edge.store, clock=lambda: 0.0)
+    assert (again.tasks["shop"].killed, again.tasks["shop"].switches) == (True, 3)
+    assert again.decide(again.find("shop")) == (1, NO_TICKET)
+
+
+def test_a_killed_task_serves_its_fallback_whoever_has_won_and_without_one_the_first_that_remains(edge: Edge) -> None:
+    hosted = host(edge, task(fallback=ARMS[1]))
+    edge._join("web-7", task(name="web").to_json())
+    for task_id in ("shop-1", "web-7"):
+        edge.hear(f"outvote.live.{task_id}.kill.0", b"true")
+    eliminate(hosted, 1)
+    eliminate(edge.tasks["web"], 0)
+    assert edge.decide(edge.find("shop")) == (1, NO_TICKET)
+    assert edge.decide(edge.find("web")) == (1, NO_TICKET)
+    assert ask(edge, "GET", "/v1/tasks/web").json()["killed"] is True
+
+
+def test_rewards_without_a_ticket_count_nothing_while_a_task_is_killed(edge: Edge) -> None:
+    """They may be those of what the kill switch has shown: nobody can tell."""
+    hosted = host(edge, task())
+    arm, ticket = edge.decide(edge.find("shop"))
+    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    before = hosted.player.snapshot()
+    edge.reward(edge.find("shop"), arm, 1.0)
+    assert hosted.player.snapshot() == before
+    edge.reward(edge.find("shop"), arm, 1.0, ticket)
+    assert hosted.player.snapshot()["pulls"] == [1, 0, 0]
