@@ -17,12 +17,12 @@ from faults.justified import unjustified
 from faults.proxy import Acknowledged
 from faults.reading import Finding, fold, tasks_of, up_of
 from faults.traffic import Told
-from helpers.audit import Kept, Record, faults, sent
+from helpers.audit import Record, StoredMessages, faults, sent
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally
 from outvote.core.tally_server import TallyServer
 from outvote.core.votes import VoteServer
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder
 
 View = Mapping[str, Any]
@@ -34,7 +34,7 @@ class Evidence:
 
     log: Sequence[Record]
     acknowledged: Sequence[Acknowledged] = ()
-    stores: Sequence[Kept] = ()
+    stores: Sequence[StoredMessages] = ()
     """Of edges that say that nothing waits."""
     servers: Mapping[str, Mapping[str, View]] = field(default_factory=dict)
     """By name: what each says of each task, by id."""
@@ -101,7 +101,7 @@ def _against_stores(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("lost" if "and not in the log" in told else "counted twice", told)
 
 
-def _to_be_sent(store: Kept, evidence: Evidence, folded: Fold) -> Kept:
+def _to_be_sent(store: StoredMessages, evidence: Evidence, folded: LogState) -> StoredMessages:
     """A store without what need not be in the log: of a deleted task; not sent before a task was stopped, or the edge
     revoked."""
     there = {where for where, _ in sent(evidence.log)}
@@ -176,7 +176,7 @@ def _counts_otherwise(
             yield Finding("disagreement", f"{name} counts {said} in {task_id}, by hand it is {by_hand[task_id]}")
 
 
-def _server_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str, FoldedTask]) -> Iterator[Finding]:
+def _server_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str, TaskState]) -> Iterator[Finding]:
     if set(views) != set(folded):
         yield Finding("disagreement", f"{name} knows the tasks {sorted(views)}, the log has {sorted(folded)}")
     for task_id in set(views) & set(folded):
@@ -186,7 +186,7 @@ def _server_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str,
                 yield Finding("disagreement", f"{name} says that {what} of {task_id} is {said[what]}, it is {value}")
 
 
-def _edge_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str, FoldedTask]) -> Iterator[Finding]:
+def _edge_disagrees(name: str, views: Mapping[str, View], folded: Mapping[str, TaskState]) -> Iterator[Finding]:
     if set(views) != set(folded):
         yield Finding("disagreement", f"{name} hosts the tasks {sorted(views)}, the log has {sorted(folded)}")
     for task_id in set(views) & set(folded):
@@ -222,7 +222,7 @@ def _said_by_server(view: View) -> dict[str, Any]:
     }
 
 
-def _known(task: FoldedTask) -> dict[str, Any]:
+def _known(task: TaskState) -> dict[str, Any]:
     """What a server ought to say, told from a fold of the log."""
     arms, server = task.task.arms, task.server
     counted: list[list[Any]] = []

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from faults.reading import Finding, fold, where_of
 from helpers.audit import Record
 from outvote.core.messages import Tally
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import DownSubject, UpSubject, read_discount, read_switch
 
 SWITCHES = {"kill-task": True, "revive-task": False}
@@ -54,7 +54,7 @@ def lost_actions(log: Sequence[Record], actions: Sequence[Action]) -> Iterator[F
     yield from _lost_switches(log, folded, actions)
 
 
-def _lost_switches(log: Sequence[Record], folded: Fold, actions: Sequence[Action]) -> Iterator[Finding]:
+def _lost_switches(log: Sequence[Record], folded: LogState, actions: Sequence[Action]) -> Iterator[Finding]:
     """The last word counts, of those that were acknowledged or came after them."""
     for task_id in {each.task_id for each in actions if each.kind in SWITCHES}:
         used = [each for each in actions if each.task_id == task_id and each.kind in SWITCHES]
@@ -92,7 +92,7 @@ class Counted:
     def __init__(self) -> None:
         self.messages: dict[str, list[tuple[UpSubject, bytes]]] = {}
         """By task."""
-        self._fold = Fold()
+        self._fold = LogState()
 
     def read(self, record: Record) -> None:
         where = where_of(record)
@@ -117,7 +117,7 @@ class Counted:
         return +found
 
 
-def counted_by_hand(log: Sequence[Record], folded: Mapping[str, FoldedTask]) -> dict[str, list[list[int]]]:
+def counted_by_hand(log: Sequence[Record], folded: Mapping[str, TaskState]) -> dict[str, list[list[int]]]:
     """Of each task of Tally: trials and successes of every arm."""
     counted = Counted()
     for record in log:
@@ -135,7 +135,7 @@ def counted_by_hand(log: Sequence[Record], folded: Mapping[str, FoldedTask]) -> 
     return found
 
 
-def served_otherwise(name: str, served: Mapping[str, str | None], folded: Fold) -> Iterator[Finding]:
+def served_otherwise(name: str, served: Mapping[str, str | None], folded: LogState) -> Iterator[Finding]:
     """What an edge gives to users of tasks that were stopped, killed or deleted, by their names; None is nothing."""
     for task_name, arm in served.items():
         task = folded.named(task_name)
@@ -146,7 +146,7 @@ def served_otherwise(name: str, served: Mapping[str, str | None], folded: Fold) 
             yield Finding("disagreement", f"{name} serves {arm} in {task_name}, it ought to serve {expected}")
 
 
-def _served(task: FoldedTask) -> str:
+def _served(task: TaskState) -> str:
     """As documented: a winner outlives a stop, and not a kill."""
     arms, fallback = task.task.arms, task.task.fallback
     if fallback is None or (task.stopped and task.winner is not None):

@@ -17,8 +17,8 @@ from faults.fleet import Fleet
 from faults.in_force import Action
 from faults.operations import Operation
 from faults.traffic import Lost, NotReached, ask, view
-from outvote.engine.connection import LinkError
-from outvote.engine.nats_log import Link
+from outvote.engine.connection import EngineUnreachable
+from outvote.engine.nats_log import NatsLog
 
 PATIENCE: Final = 15.0
 """Seconds that an answer may take: a server says after ten that it has none."""
@@ -117,10 +117,10 @@ class Operators:
     async def _log_end(self) -> int | None:
         """How far the log goes now; None if no engine says it soon."""
         fleet = self._fleet
-        with suppress(TimeoutError, LinkError):
+        with suppress(TimeoutError, EngineUnreachable):
             async with (
                 asyncio.timeout(PATIENCE),
-                await Link.connect(fleet.direct, name="server", patience=PATIENCE, access=fleet.access()) as link,
+                await NatsLog.connect(fleet.direct, name="server", patience=PATIENCE, access=fleet.access()) as link,
             ):
                 return await link.log_end()
         return None

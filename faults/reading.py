@@ -8,7 +8,7 @@ from typing import NamedTuple
 from helpers.audit import Record
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import DownSubject, UpSubject, parse, read_task
 
 
@@ -41,9 +41,9 @@ def tasks_of(log: Iterable[Record]) -> dict[str, Task]:
     return found
 
 
-def fold(log: Iterable[Record]) -> Fold:
+def fold(log: Iterable[Record]) -> LogState:
     """The log as a server has it."""
-    found = Fold()
+    found = LogState()
     for number, subject, payload in log:
         found.apply(subject, payload, number)
     return found

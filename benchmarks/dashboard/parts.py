@@ -20,7 +20,7 @@ from benchmarks.dashboard import pages, world
 from benchmarks.network.log import fill
 from benchmarks.network.processes import cpu_seconds, outvote
 from benchmarks.timing import say
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -60,7 +60,7 @@ async def look(ready: dict[str, Any], told: list[world.Told], *, quick: bool) ->
     paths = {"tasks": "/", "task": f"/tasks/{told[0].task_id}", "fleet": "/fleet"}
     async with (
         async_playwright() as playwright,
-        await Link.connect(engine, name="bench", patience=10) as link,
+        await NatsLog.connect(engine, name="bench", patience=10) as link,
         httpx.AsyncClient(base_url=url, timeout=60) as api,
     ):
         chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
@@ -89,7 +89,13 @@ async def give_signs(engine: str) -> None:
 
 
 async def watch(
-    chromium: Browser, url: str, link: Link, api: httpx.AsyncClient, told: list[world.Told], server: int, seconds: int
+    chromium: Browser,
+    url: str,
+    link: NatsLog,
+    api: httpx.AsyncClient,
+    told: list[world.Told],
+    server: int,
+    seconds: int,
 ) -> dict[str, Any]:
     """One page while every busy task gets a message each second."""
     context = await pages.window(chromium)
@@ -133,7 +139,7 @@ async def ask(api: httpx.AsyncClient, answers: list[float]) -> None:
 
 
 async def send(
-    link: Link, api: httpx.AsyncClient, busy: list[world.Told], seconds: int
+    link: NatsLog, api: httpx.AsyncClient, busy: list[world.Told], seconds: int
 ) -> list[tuple[float, str, int]]:
     """One message of each task every second, spread over it: when each was stored, and how many the task then had."""
     counts = {task["id"]: task["messages"]["up"] for task in (await api.get("/v1/tasks")).json()["tasks"]}

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.engine.nats_log import Link
-from outvote.log.log_state import Fold
+from outvote.engine.nats_log import NatsLog
+from outvote.log.log_state import LogState
 from outvote.log.records import DOWN, LIVE, UP, UpSubject, parse
 
 
@@ -22,7 +22,7 @@ from outvote.log.records import DOWN, LIVE, UP, UpSubject, parse
 class Log:
     """All records, and what they come to."""
 
-    fold: Fold = field(default_factory=Fold)
+    fold: LogState = field(default_factory=LogState)
     payloads: dict[str, bytes] = field(default_factory=dict)
     """Of edges, by subject."""
     repeated: int = 0
@@ -56,7 +56,7 @@ async def read_log(url: str) -> Log:
     async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
         log.take(subject, payload, sequence, stored)
 
-    async with await Link.connect(url, name="checker", patience=10) as link:
+    async with await NatsLog.connect(url, name="checker", patience=10) as link:
         follower = await link.follow(take)
         await follower.wait_current()
         end = await link.log_end()

@@ -33,7 +33,7 @@ from outvote.edge.hosted_task import HostedTask
 from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
 from outvote.engine.connection import Connection
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.log.records import DownSubject, parse
 
 FILES = 5
@@ -88,7 +88,7 @@ class Notes:
             noted[2] = now
 
 
-class NotedLink(Link):
+class NotedLink(NatsLog):
     """A link that tells what was acknowledged."""
 
     def __init__(self, client: Connection) -> None:

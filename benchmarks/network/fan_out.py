@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.network.processes import Child, allow_connections, program
 from benchmarks.timing import say
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.records import DownSubject
 
@@ -64,7 +64,7 @@ def fan_out(edges: int, rounds: int, kind: str) -> dict[str, Any]:
 async def play(url: str, listening: list[Child], rounds: int) -> list[dict[str, float]]:
     """One elimination after the other."""
     found = []
-    async with await Link.connect(url, name="server", patience=10) as link:
+    async with await NatsLog.connect(url, name="server", patience=10) as link:
         await link.ensure_stream()
         for number in range(rounds + 1):
             start = time.monotonic_ns()

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import uvloop
 
 from benchmarks.network.processes import allow_connections, say_json
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.log.records import DownSubject, parse
 
 AT_A_TIME = 50
@@ -38,7 +38,7 @@ class Times:
             say_json({"number": number, "times": self._received.pop(number)})
 
 
-async def join(url: str, number: int, times: Times) -> Link:
+async def join(url: str, number: int, times: Times) -> NatsLog:
     """As an edge does."""
 
     def hear(subject: str, payload: bytes) -> None:
@@ -47,7 +47,7 @@ async def join(url: str, number: int, times: Times) -> Link:
         if isinstance(where, DownSubject) and where.number is not None:
             times.note(where.number, now)
 
-    link = await Link.connect(url, name=f"edge-{number}", patience=60)
+    link = await NatsLog.connect(url, name=f"edge-{number}", patience=60)
     await link.listen(hear)
     return link
 
@@ -88,7 +88,7 @@ async def join_bare(url: str, number: int, times: Times) -> Bare:
 async def work(url: str, first: int, count: int, kind: str) -> None:
     allow_connections(count)
     times = Times(count)
-    joined: list[Link | Bare] = []
+    joined: list[NatsLog | Bare] = []
     for start in range(first, first + count, AT_A_TIME):
         numbers = range(start, min(start + AT_A_TIME, first + count))
         joining = [(join_bare if kind == "bare" else join)(url, number, times) for number in numbers]

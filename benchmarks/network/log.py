@@ -26,9 +26,9 @@ from nats.aio.client import Client
 from benchmarks.network.processes import cores, memory_mib, program
 from benchmarks.network.records import EDGES, TASKS, Record, fleet_log
 from benchmarks.timing import say
-from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.nats_log import STREAM, NatsLog
 from outvote.engine.process import Engine, find_binary
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.processes import die_with
 
 WINDOW = 4_000
@@ -78,7 +78,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
 def fold_rate(count: int) -> float:
     """Messages a second of the state machine alone."""
     records = list(itertools.islice(fleet_log(), count + TASKS))
-    fold = Fold()
+    fold = LogState()
     start = time.perf_counter()
     for sequence, (subject, payload) in enumerate(records, 1):
         fold.apply(subject, payload, sequence)
@@ -104,7 +104,7 @@ def recovery(url: str, messages: int) -> dict[str, float]:
 
 async def fill(url: str, records: Iterable[Record]) -> float:
     """Seconds until all are stored; many are under way at a time, and the stream's count says which arrived."""
-    async with await Link.connect(url, name="filler", patience=10) as link:
+    async with await NatsLog.connect(url, name="filler", patience=10) as link:
         await link.ensure_stream()
     client: Client = await nats.connect(url)
     stream = client.jetstream()

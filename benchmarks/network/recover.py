@@ -11,12 +11,12 @@ import time
 import uvloop
 
 from benchmarks.network.processes import peak_mib, say_json
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.server.sync_server import SyncServer
 
 
 async def recover(url: str) -> None:
-    server = SyncServer(await Link.connect(url, name="server", patience=10))
+    server = SyncServer(await NatsLog.connect(url, name="server", patience=10))
     start, cpu = time.perf_counter(), time.process_time()
     await server.start()
     say_json(

@@ -92,7 +92,7 @@ async def serve(variant: str, folder: Path) -> None:
     task = Task(arms=ARMS, players=64, epsilon=0, delta=0.05, protocol="tally", floor=FLOOR, name=NAME)
     with EdgeStore(folder / f"{variant}.db") as store:
         edge = Edge("bench", store, clock=time.monotonic)
-        edge.hear(f"outvote.live.{NAME}-00000000.task", task_record(task))
+        edge.on_record(f"outvote.live.{NAME}-00000000.task", task_record(task))
         saving = asyncio.create_task(save_now_and_then(edge))
         listener = listen("127.0.0.1", 0)
         say_json({"port": listener.getsockname()[1]})
@@ -105,7 +105,7 @@ async def serve(variant: str, folder: Path) -> None:
 async def save_now_and_then(edge: Edge) -> None:
     while True:
         await asyncio.sleep(TICK * (0.5 + random.random()))
-        edge.keep()
+        edge.flush()
 
 
 if __name__ == "__main__":

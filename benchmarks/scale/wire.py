@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.timing import say
 from outvote.core.task import Task
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.catch_up import SKIP_ELIMINATIONS
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.log.records import DownSubject, UpSubject
 from outvote.server.sync_server import SyncServer
 
@@ -34,12 +34,12 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 
 async def play(url: str, less: int) -> dict[str, Any]:
-    server_link = await Link.connect(url, name="server", patience=10)
+    server_link = await NatsLog.connect(url, name="server", patience=10)
     server = SyncServer(server_link)
     await server.start()
     async with (
-        await Link.connect(url, name="edge-123456", patience=10) as edge,
-        await Link.connect(url, name="edge-654321", patience=10) as other,
+        await NatsLog.connect(url, name="edge-123456", patience=10) as edge,
+        await NatsLog.connect(url, name="edge-654321", patience=10) as other,
     ):
         heard: list[str] = []
         await other.listen(lambda subject, _: heard.append(subject))
@@ -62,7 +62,7 @@ async def play(url: str, less: int) -> dict[str, Any]:
     return {"message_bytes": up, "news_bytes": down, "hosted": HOSTED, "questions": asked}
 
 
-async def ask(server: SyncServer, edge: Link, others: int, count: int) -> dict[str, Any]:
+async def ask(server: SyncServer, edge: NatsLog, others: int, count: int) -> dict[str, Any]:
     """An edge that knows all there is asks again, as it does most of the time."""
     tasks = server.fold.tasks
     tasks.clear()
@@ -70,7 +70,7 @@ async def ask(server: SyncServer, edge: Link, others: int, count: int) -> dict[s
         players = ["edge-123456", "edge-7"] if number < HOSTED else ["edge-7", "edge-8"]
         name = f"task-{number:05}"
         described = Task(arms=4, players=players, epsilon=0, delta=0.05, protocol="tally", name=name)
-        tasks[f"{name}-0123abcd"] = FoldedTask(f"{name}-0123abcd", described)
+        tasks[f"{name}-0123abcd"] = TaskState(f"{name}-0123abcd", described)
     known = {task_id: 0 if number < HOSTED else SKIP_ELIMINATIONS for number, task_id in enumerate(tasks)}
     question = {"incarnation": "0123456789abcdef", "tasks": known}
     await edge.ask("edge-123456", question)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.log.records import UpSubject
 
-_receive = FoldedTask.receive
+_receive = TaskState.receive
 
 
-def receive(self: FoldedTask, subject: UpSubject, payload: bytes) -> None:
+def receive(self: TaskState, subject: UpSubject, payload: bytes) -> None:
     _receive(self, subject, payload)
     if subject.edge == "e1":
         _receive(self, subject._replace(incarnation="again"), payload)
 
 
-FoldedTask.receive = receive  # type: ignore[method-assign]
+TaskState.receive = receive  # type: ignore[method-assign]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 
-_store = Link.store
+_store = NatsLog.store
 _count = 0
 
 
-async def store(self: Link, subject: str, payload: bytes) -> bool:
+async def store(self: NatsLog, subject: str, payload: bytes) -> bool:
     global _count
     _count += 1
     return True if _count % 3 == 0 else await _store(self, subject, payload)
 
 
-Link.store = store  # type: ignore[method-assign]
+NatsLog.store = store  # type: ignore[method-assign]

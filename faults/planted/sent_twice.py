@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.log.records import UpSubject, parse
 
-_store = Link.store
+_store = NatsLog.store
 
 
-async def store(self: Link, subject: str, payload: bytes) -> bool:
+async def store(self: NatsLog, subject: str, payload: bytes) -> bool:
     where = parse(subject)
     if isinstance(where, UpSubject):
         await _store(self, str(where._replace(incarnation="0" * 16)), payload)
     return await _store(self, subject, payload)
 
 
-Link.store = store  # type: ignore[method-assign]
+NatsLog.store = store  # type: ignore[method-assign]

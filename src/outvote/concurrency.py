@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 
-async def first_of(*works: Coroutine[Any, Any, None]) -> None:
+async def run_until_first_exit(*works: Coroutine[Any, Any, None]) -> None:
     """Run all until one has ended, or failed, and end the others; raises what it was."""
     doing = [asyncio.create_task(work) for work in works]
     try:

@@ -14,7 +14,7 @@ from faults.kits import Kits
 from fleet.places import guest
 from helpers.processes import DEADLINE
 from outvote.access.engine_access import Access
-from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.nats_log import STREAM, NatsLog
 from outvote.engine.process import find_binary
 from outvote.log.records import DOWN, UP
 
@@ -37,7 +37,9 @@ def test_a_message_that_expects_another_id_stops_the_log_of_three_engines_from_n
         return all(STOPS in node.log.read_text(errors="replace") for node in cluster.nodes.values())
 
     async def run() -> bool:
-        async with await Link.connect(",".join(urls), name="server", patience=DEADLINE, access=kits.access()) as link:
+        async with await NatsLog.connect(
+            ",".join(urls), name="server", patience=DEADLINE, access=kits.access()
+        ) as link:
             await link.ensure_stream()
             await link.store(f"{DOWN}.shop.task", b"{}")
         async with guest(urls[0], "mallory", own) as mallory:

@@ -15,7 +15,7 @@ import pytest
 from helpers.certificates import Authority
 from helpers.holders import Holders, server_kit
 from helpers.processes import Running, commands
-from outvote.cli.asking import KIT, Asked, asked
+from outvote.cli.asking import KIT, ServerTarget, asked
 from outvote.cli.main import main
 from outvote.core.errors import InvalidTask
 from outvote.files import write_private
@@ -126,7 +126,7 @@ def test_a_token_is_not_sent_in_plaintext_beyond_this_machine(tmp_path: Path) ->
     file = tmp_path / "token"
     write_private(file, b"outvote-secret")
     for server in ("http://127.0.0.1:8600", "http://localhost:1", "http://[::1]:1"):
-        assert asked(options(server=server, token_file=file)) == Asked(server, "outvote-secret")
+        assert asked(options(server=server, token_file=file)) == ServerTarget(server, "outvote-secret")
     with pytest.raises(InvalidTask, match=r"the token would be sent in plaintext to '10\.0\.0\.5', which others"):
         asked(options(server="http://10.0.0.5:8600", token_file=file))
     found = asked(options(server="http://10.0.0.5:8600", token_file=file, insecure=True))

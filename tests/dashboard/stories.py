@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from outvote.core import protocols
 from outvote.core.task import Task
 from outvote.log.expectation import Expectation
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin.views import TaskDescription, description
 
@@ -38,7 +38,7 @@ class Story:
     def __init__(self, *, task_id: str = "shop-1", **task: Any) -> None:
         self.task = Task(**{**TALLY, **task})
         self.task_id = task_id
-        self.fold = Fold()
+        self.fold = LogState()
         self.now = CREATED - 1
         self.records: list[tuple[str, bytes]] = []
         self._coder = Coder(self.task)
@@ -48,7 +48,7 @@ class Story:
         self._down("task", task_record(self.task))
 
     @property
-    def found(self) -> FoldedTask:
+    def found(self) -> TaskState:
         return self.fold.tasks[self.task_id]
 
     @property

@@ -54,7 +54,7 @@ def test_a_task_created_anew_under_its_name_has_its_own_arms(edge: Edge) -> None
     app = make_app(edge)
     assert asyncio.run(in_process(app, "POST", DECIDE)).json()["arm"] == "green"
     assert asyncio.run(in_process(app, "POST", REWARD, json={"arm": "green", "reward": 1})).status_code == 204
-    edge.hear("outvote.live.shop-1.delete", b"{}")
+    edge.on_record("outvote.live.shop-1.delete", b"{}")
     edge._join("shop-2", task(arms=["left", "green"]).to_json())
     decisions = [asyncio.run(in_process(app, "POST", DECIDE)).json() for _ in range(2)]
     assert [decision["arm"] for decision in decisions] == ["left", "green"]
@@ -116,7 +116,7 @@ def test_every_refusal_has_its_status_and_its_problem_and_changes_nothing(edge: 
     async def scenario() -> None:
         async with client_of(edge) as client:
             first = (await client.post(DECIDE)).json()
-            edge.keep()
+            edge.flush()
             before = hosted.player.snapshot()
             counted: dict[int, int] = {}
             for case, (method, path, body, status, kind, says) in REFUSALS.items():
@@ -254,7 +254,7 @@ def test_metrics_count_what_was_done(edge: Edge) -> None:
             "outvote_edge_wire_bytes_total": 0,
         }
         assert read_metrics(answer.text) == expected
-        edge.keep()
+        edge.flush()
         found = read_metrics((await in_process(app, "GET", "/metrics")).text)
         took = found["outvote_edge_save_seconds_sum"]
         assert 0 < took < DEADLINE
@@ -279,7 +279,7 @@ def test_rewards_that_did_not_count_are_counted_on_when_their_task_is_gone(edge:
     hosted = host(edge, task())
     hosted.player.late_rewards, hosted.player.dropped_rewards = 2, 3
     assert edge.rewards_not_counted == (2, 3)
-    edge.hear(f"outvote.live.{hosted.task_id}.delete", b"{}")
+    edge.on_record(f"outvote.live.{hosted.task_id}.delete", b"{}")
     assert edge.tasks == {}
     figures = read_metrics(ask(edge, "GET", "/metrics").text)
     assert figures["outvote_edge_late_rewards_total"] == 2

@@ -22,7 +22,7 @@ from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.server.sync_server import SyncServer
 
@@ -63,7 +63,7 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: flo
         reward_window=window,
         name="shop",
     )
-    server = SyncServer(await Link.connect(engine.url, name="server"))
+    server = SyncServer(await NatsLog.connect(engine.url, name="server"))
     await server.start()
     task_id = await server.create(task)
     now = 0.0
@@ -83,7 +83,7 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: flo
         if now >= ticks * TICK:
             ticks += 1
             for edge in edges:
-                edge.keep()
+                edge.flush()
         if event < EVENTS:
             edge = rng.choice(edges)
             arm, ticket = edge.decide(edge.find("shop"))

@@ -60,7 +60,7 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
                 assert (await client.post(REWARD, json=body)).status_code == 204
                 told = twin.reward(decision.index, reward, ticket=int(decision.ticket))
                 assert hosted.new == list(told)
-                edge.keep()
+                edge.flush()
                 for message in told:
                     for elimination in server.receive("ams", message):
                         eliminate(hosted, *elimination.arms)
@@ -80,7 +80,7 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
 def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge) -> None:
     hosted = host(edge, task())
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is False
-    edge.hear("outvote.live.shop-1.stop", b"{}")
+    edge.on_record("outvote.live.shop-1.stop", b"{}")
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is True
     assert ask(edge, "POST", DECIDE).json() == {"arm": "green", "index": 0, "ticket": str(NO_TICKET)}
     assert ask(edge, "POST", REWARD, json={"arm": "green", "reward": 0.5}).status_code == 204
@@ -95,9 +95,9 @@ def test_nothing_of_a_stopped_task_waits_any_more(edge: Edge) -> None:
     for _ in range(3):  # a whole tally
         ask(edge, "POST", DECIDE)
     now[0] = 11.0
-    edge.keep()
+    edge.flush()
     assert ask(edge, "GET", "/v1/tasks/shop").json()["messages_waiting"] == 1
-    edge.hear("outvote.live.shop-1.stop", b"{}")
+    edge.on_record("outvote.live.shop-1.stop", b"{}")
     shown = ask(edge, "GET", "/v1/tasks/shop").json()
     assert (shown["messages_kept"], shown["messages_waiting"]) == (1, 0)
 
@@ -108,7 +108,7 @@ def test_late_and_dropped_rewards_are_taken_and_counted(edge: Edge) -> None:
     hosted = host(edge, task("tally", reward_window=10.0))
     decisions = [ask(edge, "POST", DECIDE).json() for _ in range(6)]  # two whole tallies of 3
     now[0] = 11.0
-    edge.keep()
+    edge.flush()
     dropped = {name: decisions[0][name] for name in ("arm", "ticket")} | {"reward": 1}
     assert ask(edge, "POST", REWARD, json=dropped).status_code == 204
     gone = next(arm for arm in range(3) if ARMS[arm] != decisions[0]["arm"])

@@ -18,8 +18,8 @@ from outvote.access.engine_access import Access
 from outvote.access.kits import read_server_kit
 from outvote.core.errors import InvalidTask
 from outvote.engine import connection
-from outvote.engine.connection import LinkError
-from outvote.engine.nats_log import Link
+from outvote.engine.connection import EngineUnreachable
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.engine.wire_bytes import WireBytes
 from outvote.files import write_private
@@ -47,7 +47,7 @@ def secured(folder: Path) -> Iterator[Engine]:
         access = Access(kit.creds, kit.ca)
 
         async def make_stream() -> None:
-            async with await Link.connect(running.url, name="server", access=access) as link:
+            async with await NatsLog.connect(running.url, name="server", access=access) as link:
                 await link.ensure_stream()
 
         asyncio.run(make_stream())
@@ -70,7 +70,7 @@ def test_an_expired_credential_that_is_renewed_goes_on(
     access = credential(folder, "paris", path, lasts=4)
 
     async def run() -> None:
-        async with await Link.connect(secured.url, name="paris", access=access) as link:
+        async with await NatsLog.connect(secured.url, name="paris", access=access) as link:
             assert await link.store(str(UpSubject("paris", "shop-1", "renewed", 0)), b"\xc0")
             await comes(lambda: not link.connected, "the engine has ended the connection")
             credential(folder, "paris", path)
@@ -78,7 +78,7 @@ def test_an_expired_credential_that_is_renewed_goes_on(
             subject = str(UpSubject("paris", "shop-1", "renewed", 1))
             await link.store(subject, b"\xc0")  # the look at the file may come now, connect anew, and lose an answer
         kit = read_server_kit(folder / "server")
-        async with await Link.connect(secured.url, name="server", access=Access(kit.creds, kit.ca)) as server:
+        async with await NatsLog.connect(secured.url, name="server", access=Access(kit.creds, kit.ca)) as server:
             assert await server.stored(subject) == b"\xc0"
 
     asyncio.run(run())
@@ -93,7 +93,7 @@ def test_a_credential_is_changed_before_it_expires(
     access = credential(folder, "paris", path)
 
     async def run() -> None:
-        async with await Link.connect(secured.url, name="paris", access=access) as link:
+        async with await NatsLog.connect(secured.url, name="paris", access=access) as link:
             credential(folder, "paris", path)
             sequence = 0
             while not link.reconnections:  # an answer may be lost: then it is there when it is stored again
@@ -109,8 +109,8 @@ def test_a_credential_of_another_fleet_is_refused(secured: Engine, folder: Path,
     make_fleet(tmp_path / "other", Plan([LOCAL], Address("127.0.0.1", 8600)), now=time.time())
     stranger = credential(tmp_path / "other", "paris", tmp_path / "edge.creds")
     access = Access(stranger.creds, folder / "ca.pem")
-    with pytest.raises(LinkError, match=r"does not let 'paris' in.*fleet list"):
-        asyncio.run(Link.connect(secured.url, name="paris", access=access, patience=2.5))
+    with pytest.raises(EngineUnreachable, match=r"does not let 'paris' in.*fleet list"):
+        asyncio.run(NatsLog.connect(secured.url, name="paris", access=access, patience=2.5))
 
 
 def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_p
     access = credential(folder, "lima", tmp_path / "edge.creds")
 
     async def run() -> None:
-        async with await Link.connect(secured.url, name="lima", access=access) as link:
+        async with await NatsLog.connect(secured.url, name="lima", access=access) as link:
             storing = asyncio.create_task(link.store(str(UpSubject("paris", "shop-1", "life", 9)), b"\xc0"))
             await comes(lambda: link.forbidden > 0, "the engine has said no")
             storing.cancel()
@@ -186,10 +186,10 @@ def test_a_connection_does_not_come_about_for_ever_though_its_cancellation_is_lo
     monkeypatch.setattr(connection.Connection, "_connect_to_server", hold_on)
 
     async def run() -> None:
-        with pytest.raises(LinkError, match=r"nothing within 0\.1 s"):
-            await Link.connect("nats://127.0.0.1:9", name="paris", patience=0.1)
+        with pytest.raises(EngineUnreachable, match=r"nothing within 0\.1 s"):
+            await NatsLog.connect("nats://127.0.0.1:9", name="paris", patience=0.1)
         lost.clear()
-        connecting = asyncio.create_task(Link.connect("nats://127.0.0.1:9", name="paris"))
+        connecting = asyncio.create_task(NatsLog.connect("nats://127.0.0.1:9", name="paris"))
         await asyncio.sleep(0.05)
         connecting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -13,14 +13,14 @@ from helpers.audit import log_at, sent
 from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.server.sync_server import SyncServer
 
 
 async def a_server(engine: Engine, *, create: bool = True) -> SyncServer:
     """With one task of Tally: three arms, tallies of three events."""
-    server = SyncServer(await Link.connect(engine.url, name="server"))
+    server = SyncServer(await NatsLog.connect(engine.url, name="server"))
     await server.start()
     if create:
         await server.create(Task(arms=3, players=["ams"], epsilon=0, delta=1e-9, protocol="tally", name="shop"))
@@ -51,7 +51,7 @@ def three_tallies(edge: Edge) -> list[list[tuple[int, int]]]:
 async def answer(edge: Edge, decisions: list[tuple[int, int]]) -> None:
     """A tally is complete, kept and sent."""
     reward(edge, decisions)
-    edge.keep()
+    edge.flush()
     await edge.send()
 
 
@@ -70,13 +70,13 @@ def test_a_tally_that_is_complete_while_a_later_one_is_being_sent_is_sent_too(
             async def meanwhile(subject: str, payload: bytes) -> bool:
                 if subject.endswith(".0"):
                     reward(edge, second)
-                    edge.keep()
+                    edge.flush()
                 return await send(subject, payload)
 
             monkeypatch.setattr(link, "store", meanwhile)
             reward(edge, first)
             reward(edge, third)
-            edge.keep()
+            edge.flush()
             await edge.send()
             await edge.send()
             assert sorted(await in_log(engine)) == [0, 1, 2]

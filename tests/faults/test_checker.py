@@ -16,12 +16,12 @@ from faults.in_force import Action, served_otherwise
 from faults.proxy import Acknowledged
 from faults.reading import fold
 from faults.traffic import Told
-from helpers.audit import Kept, Record
+from helpers.audit import Record, StoredMessages
 from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.log.history import Discount
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin import views as admin_views
 
@@ -60,7 +60,7 @@ def honest(events: int = 10**6) -> Evidence:
     return Evidence(
         log=log,
         acknowledged=[Acknowledged(each.subject, each.payload, each.number, 0.0) for each in ups],
-        stores=[Kept(name, f"life-{name}", kept) for name, kept in messages.items()],
+        stores=[StoredMessages(name, f"life-{name}", kept) for name, kept in messages.items()],
         servers={name: {T: seen(log)} for name in ("s1", "s2")},
         edges={name: {T: at_an_edge(log)} for name in players},
         told=told,
@@ -69,7 +69,7 @@ def honest(events: int = 10**6) -> Evidence:
 
 def seen(log: list[Record]) -> dict[str, Any]:
     """As a server that has read this log tells it."""
-    folded = Fold()
+    folded = LogState()
     for number, subject, payload in log:
         folded.apply(subject, payload, number)
     told = admin_views.description(folded.tasks[T])
@@ -184,7 +184,7 @@ def test_an_edge_that_disagrees_or_has_something_to_send_still_is_found(good: Ev
 def test_a_store_with_another_content_than_the_log_is_found(good: Evidence) -> None:
     first, second = good.stores
     key = next(iter(first.messages))
-    other = Kept(first.edge, first.incarnation, {**first.messages, key: b"\x80\x80"})
+    other = StoredMessages(first.edge, first.incarnation, {**first.messages, key: b"\x80\x80"})
     assert "counted twice" in kinds(replace(good, stores=[other, second]))
 
 
@@ -324,11 +324,11 @@ def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypa
     counting = {T: {**well.servers["s2"][T], "arms": open_task.servers["s2"][T]["arms"]}}
     assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}
 
-    def lie(self: FoldedTask, edge: str, record: int, stored: float) -> Discount:
+    def lie(self: TaskState, edge: str, record: int, stored: float) -> Discount:
         self.discounted.append(Discount(edge, self.messages_of(edge), record, stored))
         return self.discounted[-1]
 
-    monkeypatch.setattr(FoldedTask, "discount", lie)  # all servers agree with the fold: none takes anything out
+    monkeypatch.setattr(TaskState, "discount", lie)  # all servers agree with the fold: none takes anything out
     found = judge(discounted(open_task))
     assert {(each.kind, "by hand" in each.what) for each in found} == {("disagreement", True)}
 

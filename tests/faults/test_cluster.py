@@ -16,8 +16,8 @@ from faults.cluster import Cluster
 from faults.kits import Kits
 from helpers.audit import log_at
 from helpers.processes import OUTVOTE, comes, until
-from outvote.engine.connection import LinkError
-from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.connection import EngineUnreachable
+from outvote.engine.nats_log import STREAM, NatsLog
 
 PATIENCE = 40.0
 
@@ -28,11 +28,11 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield running
 
 
-async def connected(cluster: Cluster) -> Link:
-    return await Link.connect(cluster.urls, name="server", patience=PATIENCE)
+async def connected(cluster: Cluster) -> NatsLog:
+    return await NatsLog.connect(cluster.urls, name="server", patience=PATIENCE)
 
 
-async def copies(link: Link) -> int:
+async def copies(link: NatsLog) -> int:
     return (await link._stream.stream_info(STREAM)).config.num_replicas or 0
 
 
@@ -66,7 +66,9 @@ def test_the_log_is_not_made_while_a_node_is_away_and_is_as_soon_as_it_is_back(c
             await link.ensure_stream()
             await link._stream.delete_stream(STREAM)
             cluster.nodes["n3"].kill()
-            with suppress(LinkError):  # NATS notices after some seconds that a node is away, and takes it meanwhile
+            with suppress(
+                EngineUnreachable
+            ):  # NATS notices after some seconds that a node is away, and takes it meanwhile
                 await link.ensure_stream(deadline=0.5)
             cluster.nodes["n3"].start()
             await link.ensure_stream()

@@ -10,7 +10,7 @@ import pytest
 
 from faults.proxy import Frame, Frames, Proxy, Trouble, Way
 from helpers.processes import DEADLINE, comes
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 
 PIECES = [
@@ -47,7 +47,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield running
 
 
-def through(engine: Engine, do: Callable[[Proxy, Way, Link], Awaitable[None]]) -> None:
+def through(engine: Engine, do: Callable[[Proxy, Way, NatsLog], Awaitable[None]]) -> None:
     """A link that leads through a proxy, with the log made."""
 
     async def run() -> None:
@@ -55,7 +55,7 @@ def through(engine: Engine, do: Callable[[Proxy, Way, Link], Awaitable[None]]) -
         there = ("127.0.0.1", int(engine.url.rpartition(":")[2]))
         port = await proxy.open("e1", "n1", to=there, speaks_nats=True)
         try:
-            async with await Link.connect(f"nats://127.0.0.1:{port}", name="e1", patience=10) as link:
+            async with await NatsLog.connect(f"nats://127.0.0.1:{port}", name="e1", patience=10) as link:
                 await link.ensure_stream()
                 await asyncio.wait_for(do(proxy, proxy.ways["e1", "n1"], link), 2 * DEADLINE)
         finally:
@@ -65,7 +65,7 @@ def through(engine: Engine, do: Callable[[Proxy, Way, Link], Awaitable[None]]) -
 
 
 def test_what_the_engine_acknowledged_is_noted_with_its_place_and_a_refusal_is_not(engine: Engine) -> None:
-    async def do(proxy: Proxy, way: Way, link: Link) -> None:
+    async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         assert await link.store("outvote.up.e1.t.life.0", b"x")
         assert not await link.store("outvote.up.e1.t.life.0", b"y")
         assert [each[:3] for each in proxy.acknowledged] == [("outvote.up.e1.t.life.0", b"x", 1)]
@@ -74,7 +74,7 @@ def test_what_the_engine_acknowledged_is_noted_with_its_place_and_a_refusal_is_n
 
 
 def test_a_way_that_is_cut_up_stores_nothing_and_what_was_held_comes_when_it_is_healed(engine: Engine) -> None:
-    async def do(proxy: Proxy, way: Way, link: Link) -> None:
+    async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         way.cut("up")
         storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b"x"))
         done, _ = await asyncio.wait([storing], timeout=0.3)
@@ -88,7 +88,7 @@ def test_a_way_that_is_cut_up_stores_nothing_and_what_was_held_comes_when_it_is_
 
 
 def test_a_way_that_is_cut_down_stores_what_is_not_acknowledged_and_it_is_stored_once(engine: Engine) -> None:
-    async def do(proxy: Proxy, way: Way, link: Link) -> None:
+    async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         way.cut("down")
         storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b"x"))
         await comes(lambda: bool(proxy.acknowledged), "the engine has said it, and nobody hears it")
@@ -106,7 +106,7 @@ def test_a_way_that_is_cut_down_stores_what_is_not_acknowledged_and_it_is_stored
 def test_what_is_dropped_repeated_exchanged_or_late_is_stored_once_all_the_same(
     engine: Engine, trouble: Trouble
 ) -> None:
-    async def do(proxy: Proxy, way: Way, link: Link) -> None:
+    async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         way.troubles = {"up": trouble, "down": Trouble()}
         stored = await asyncio.gather(*(link.store(f"outvote.up.e1.t.life.{n}", b"%d" % n) for n in range(4)))
         way.heal()
@@ -121,7 +121,7 @@ def test_what_is_dropped_repeated_exchanged_or_late_is_stored_once_all_the_same(
 def test_a_link_notices_soon_that_a_connection_is_dead_which_nobody_has_ended(engine: Engine) -> None:
     """NATS's own pings would take half a minute."""
 
-    async def do(proxy: Proxy, way: Way, link: Link) -> None:
+    async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         old = set(way.lines)
         way.cut("up", "down")
         storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b"x"))
@@ -139,7 +139,7 @@ def test_a_server_that_starts_while_the_engine_does_not_answer_reads_all_once_it
     async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
         found.append(sequence)
 
-    async def do(proxy: Proxy, way: Way, link: Link) -> None:
+    async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         assert await link.store("outvote.up.e1.t.life.0", b"x")
         way.troubles["up"] = Trouble(drop=1.0)
         follower = await link.follow(take)

@@ -17,7 +17,7 @@ from helpers.bare_clients import bare_client
 from helpers.processes import comes
 from outvote.access.engine_access import Access
 from outvote.access.kits import EngineKit, read_edge_kit, read_server_kit
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.fleet.folder import Fleet
 
@@ -63,8 +63,8 @@ class Place:
         edge = read_edge_kit(self.fleet.folder / "edges" / name)
         return Access(edge.creds, edge.ca)
 
-    async def link(self, name: str) -> Link:
-        return await Link.connect(self.engine.url, name=name, patience=10, access=self.access(name))
+    async def link(self, name: str) -> NatsLog:
+        return await NatsLog.connect(self.engine.url, name=name, patience=10, access=self.access(name))
 
     @asynccontextmanager
     async def client(self, name: str, access: Access | None = None) -> AsyncIterator[Guest]:

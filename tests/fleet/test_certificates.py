@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from outvote.core.errors import InvalidTask
 from outvote.fleet.addresses import Address, read_address
-from outvote.fleet.brought import Brought, handshake, read_authorities, read_brought
+from outvote.fleet.brought import ExternalCertificate, handshake, read_authorities, read_brought
 from outvote.fleet.certificates import Signed, expires, new_authority, new_certificate
 
 NOW = time.time()
@@ -73,12 +73,12 @@ def test_ends_are_as_asked_for_and_never_after_the_authority(authority: Signed) 
         new_certificate(authority, [], now=NOW + 4000 * DAY)
 
 
-def put(folder: Path, signed: Signed, name: str = "mine") -> Brought:
+def put(folder: Path, signed: Signed, name: str = "mine") -> ExternalCertificate:
     """What a user brings, as files."""
     chain, key = folder / f"{name}.pem", folder / f"{name}.key"
     chain.write_bytes(signed.chain)
     key.write_bytes(signed.key)
-    return Brought(chain, key)
+    return ExternalCertificate(chain, key)
 
 
 def test_a_certificate_that_is_good_is_taken(tmp_path: Path, authority: Signed) -> None:
@@ -142,17 +142,17 @@ def test_authorities_in_between_are_in_the_file_of_the_certificate(
 
 
 def test_a_wrong_key_authority_or_file_is_refused(tmp_path: Path, authority: Signed) -> None:
-    def refused(brought: Brought, said: str, ca: bytes = authority.chain) -> None:
+    def refused(brought: ExternalCertificate, said: str, ca: bytes = authority.chain) -> None:
         with pytest.raises(InvalidTask, match=said):
             read_brought(brought, ca, hosts=["localhost"])
 
     mine, other = (put(tmp_path, new_certificate(authority, [], now=NOW), name) for name in ("mine", "other"))
-    refused(Brought(mine.certificate, other.key), "is not that of the first certificate")
+    refused(ExternalCertificate(mine.certificate, other.key), "is not that of the first certificate")
     refused(mine, "unable to get local issuer certificate", new_authority("x", now=NOW).chain)
     refused(mine, "unable to get local issuer certificate", mine.certificate.read_bytes())
-    refused(Brought(mine.certificate, mine.certificate), "holds no private key")
-    refused(Brought(mine.key, mine.key), "holds no certificate")
-    refused(Brought(tmp_path / "none.pem", mine.key), "cannot be read: No such file")
+    refused(ExternalCertificate(mine.certificate, mine.certificate), "holds no private key")
+    refused(ExternalCertificate(mine.key, mine.key), "holds no certificate")
+    refused(ExternalCertificate(tmp_path / "none.pem", mine.key), "cannot be read: No such file")
     pair = serialization.load_pem_private_key(mine.key.read_bytes(), None)
     sealed = serialization.BestAvailableEncryption(b"secret")
     mine.key.write_bytes(pair.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, sealed))

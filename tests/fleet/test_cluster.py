@@ -16,7 +16,7 @@ from nats.errors import Error as NatsError
 from faults.cluster import free_pairs
 from fleet.places import guest
 from outvote.access.engine_access import Access
-from outvote.engine.nats_log import STREAM, Link
+from outvote.engine.nats_log import STREAM, NatsLog
 from outvote.engine.process import find_binary
 from outvote.fleet import members
 from outvote.fleet.addresses import Address
@@ -86,11 +86,11 @@ def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revoc
     urls = fleet.look().nats
 
     async def run() -> None:
-        async with await Link.connect(",".join(urls), name="server", patience=20, access=server) as link:
+        async with await NatsLog.connect(",".join(urls), name="server", patience=20, access=server) as link:
             await link.ensure_stream()
             assert (await link._stream.stream_info(STREAM)).config.num_replicas == 3
             for number, url in enumerate(urls):  # whichever it is connected to
-                async with await Link.connect(url, name="paris", patience=20, access=paris) as edge:
+                async with await NatsLog.connect(url, name="paris", patience=20, access=paris) as edge:
                     await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
             await link.store(f"{DOWN}.shop.task", b"{}")
             assert await link.log_end() == len(urls) + 1

@@ -20,7 +20,7 @@ from outvote.access.tokens import read_secret, read_tokens
 from outvote.core.errors import InvalidTask
 from outvote.fleet import folder, kit_files, members
 from outvote.fleet.addresses import Address
-from outvote.fleet.brought import Brought
+from outvote.fleet.brought import ExternalCertificate
 from outvote.fleet.certificates import Signed, new_authority, new_certificate
 from outvote.fleet.draft import ISSUED
 from outvote.fleet.errors import FleetError
@@ -331,11 +331,11 @@ def test_an_operators_token_is_renewed_and_the_old_one_stays_or_goes(fleet: Flee
 # ---- certificates of one's own
 
 
-def bring(folder: Path, authority: Signed, *hosts: str) -> Brought:
+def bring(folder: Path, authority: Signed, *hosts: str) -> ExternalCertificate:
     signed = new_certificate(authority, hosts, now=time.time())
     for name, content in (("my.pem", signed.chain), ("my.key", signed.key), ("my-ca.pem", authority.chain)):
         (folder / name).write_bytes(content)
-    return Brought(folder / "my.pem", folder / "my.key", folder / "my-ca.pem")
+    return ExternalCertificate(folder / "my.pem", folder / "my.key", folder / "my-ca.pem")
 
 
 def test_a_fleet_with_certificates_of_its_own_has_no_authority(tmp_path: Path) -> None:

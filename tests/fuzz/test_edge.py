@@ -23,7 +23,7 @@ from outvote.edge.api import EdgeApi
 from outvote.edge.bodies import TaskList
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.log.records import Coder, task_record
 
 from .mutants import eliminations, json_like, mutated, subjects, tasks
@@ -44,11 +44,11 @@ def an_edge(task: Task, folder: str) -> Iterator[Edge]:
     """One that hosts a task, and has events of it behind it."""
     with EdgeStore(Path(folder) / "edge.db") as store:
         edge = Edge("ams", store, clock=lambda: 0.0, wall_clock=lambda: 0.0, rng=random.Random(1))
-        edge.hear("outvote.live.shop-1.task", task_record(task))
+        edge.on_record("outvote.live.shop-1.task", task_record(task))
         for _ in range(7):
             arm, ticket = edge.decide(edge.find("shop"))
             edge.reward(edge.find("shop"), arm, 1.0, ticket)
-        edge.keep()
+        edge.flush()
         yield edge
 
 
@@ -64,7 +64,7 @@ def goes_on(edge: Edge) -> None:
     for name in list(edge.tasks):
         arm, ticket = edge.decide(edge.find(name))
         edge.reward(edge.find(name), arm, 0.0, ticket)
-    edge.keep()
+    edge.flush()
     msgspec.json.decode(EdgeApi(edge)._list().body, type=TaskList)
     again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))
     assert state(again) == state(edge)
@@ -83,7 +83,7 @@ def test_an_edge_hears_what_is_news_and_refuses_the_rest(task: Task, data: st.Da
             subject, payload = data.draw(subjects(*PLACES)), data.draw(news)
             before = state(edge)
             try:
-                edge.hear(subject, payload)
+                edge.on_record(subject, payload)
             except OutvoteError:
                 event("refused")
                 assert state(edge) == before
@@ -127,7 +127,7 @@ def test_an_edge_survives_whatever_a_server_answers(task: Task, data: st.DataObj
     if not isinstance(said, dict):
         return  # `Link.ask` takes it for none
     with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
-        edge.link = cast(Link, Answering(said))
+        edge.link = cast(NatsLog, Answering(said))
         assert asyncio.run(asyncio.wait_for(edge.catch_up(), 20))
         event("deleted" if "shop" not in edge.tasks else "joined" if "other" in edge.tasks else "unchanged")
         goes_on(edge)
@@ -160,6 +160,6 @@ def test_a_server_that_has_always_more_to_say_is_not_asked_for_ever(more: object
     task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop")
     with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
         link = Answering({"read": 9, "tasks": {}, "deleted": [], "more": more})
-        edge.link = cast(Link, link)
+        edge.link = cast(NatsLog, link)
         assert asyncio.run(asyncio.wait_for(edge.catch_up(), 20))
         assert link.asked <= 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core.task import Task
-from outvote.log.log_state import LARGEST_ANSWER, Fold, FoldedTask
+from outvote.log.log_state import LARGEST_ANSWER, LogState, TaskState
 from outvote.log.records import UpSubject, switch_record, task_record
 
 from .mutants import SITES, TOKENS, WEIRD, eliminations, json_like, messages, mutated, subjects, tasks
@@ -28,7 +28,7 @@ PLACES = ("outvote.up.ams.shop-1.life.0", "outvote.up.fra.shop-1.life.2", "outvo
 )
 
 
-def state(task: FoldedTask) -> dict[str, Any]:
+def state(task: TaskState) -> dict[str, Any]:
     """All that a record may change, but what counts refusals."""
     server = {key: value for key, value in task.server.snapshot().items() if key not in ("refused", "checksum")}
     ledger = {key: value for key, value in vars(task.ledger).items() if key != "_codebook"}
@@ -44,14 +44,14 @@ def state(task: FoldedTask) -> dict[str, Any]:
     }
 
 
-def whole(fold: Fold) -> dict[str, Any]:
+def whole(fold: LogState) -> dict[str, Any]:
     return {task_id: state(task) for task_id, task in fold.tasks.items()}
 
 
 @st.composite
-def folds(draw: st.DrawFn, task: Task) -> Fold:
+def folds(draw: st.DrawFn, task: Task) -> LogState:
     """A server that has read of a task, some messages of it, and perhaps an elimination."""
-    fold = Fold()
+    fold = LogState()
     fold.apply("outvote.down.shop-1.task", task_record(task), 1)
     folded = fold.tasks["shop-1"]
     for _ in range(draw(st.integers(0, 6))):
@@ -66,7 +66,7 @@ def folds(draw: st.DrawFn, task: Task) -> Fold:
 
 
 @st.composite
-def records(draw: st.DrawFn, fold: Fold, task: Task) -> tuple[str, bytes]:
+def records(draw: st.DrawFn, fold: LogState, task: Task) -> tuple[str, bytes]:
     """A subject and a payload, each of which may be at fault, and which need not belong together."""
     subject = draw(subjects(*PLACES))
     folded = fold.tasks.get("shop-1")
@@ -106,7 +106,7 @@ def test_what_is_no_record_of_ours_changes_nothing(task: Task, data: st.DataObje
         else:
             event("read")
         for proposal in fold.proposals():
-            again = Fold()
+            again = LogState()
             again.apply(f"outvote.down.{proposal.subject.split('.')[2]}.task", task_record(task), 1)
             assert len(proposal.payload) > 0
     folded = fold.tasks.get("shop-1")
@@ -124,7 +124,7 @@ def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) 
     """However odd its figures are: it counts messages, and can be described."""
     from outvote.server.admin.views import description
 
-    fold = Fold()
+    fold = LogState()
     odd = data.draw(st.sampled_from(["epsilon", "delta", "privacy_budget", "reward_window", "instances", "floor"]))
     record = {**task.to_json(), odd: data.draw(st.sampled_from(WEIRD) | st.floats(0, 1) | st.floats(0, 20))}
     payload = json.dumps(record).encode()

@@ -19,7 +19,7 @@ from typing import Any
 from outvote.core import protocols
 from outvote.core.task import Task
 from outvote.edge import openapi as edge_openapi
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin import openapi as admin_openapi
 
@@ -46,7 +46,7 @@ def replayed(protocol: str) -> Any:
     """A log of three sites with one fold as its server, and what that has come to."""
     epsilon, delta = (0.0, 0.05) if protocol == "tally" else (0.5, 0.5)
     task = Task(arms=("red", "green", "blue"), players=3, epsilon=epsilon, delta=delta, protocol=protocol, name="shop")
-    fold, coder, rng, task_id = Fold(), Coder(task), random.Random(9), "shop-00000001"
+    fold, coder, rng, task_id = LogState(), Coder(task), random.Random(9), "shop-00000001"
     records: list[tuple[str, bytes]] = [(str(DownSubject(task_id, "task")), task_record(task))]
     fold.apply(*records[0], 1)
     players = {name: protocols.player(task, name, rng=random.Random(index)) for index, name in enumerate("abc")}

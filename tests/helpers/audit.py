@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from outvote.access.engine_access import Access
 from outvote.core import protocols
-from outvote.engine.nats_log import Link
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.engine.nats_log import NatsLog
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, UpSubject, parse
 from outvote.server.sync_server import SyncServer
 
@@ -40,7 +40,7 @@ class Sent(NamedTuple):
     sequence: int
 
 
-class Kept(NamedTuple):
+class StoredMessages(NamedTuple):
     """What a store has kept."""
 
     edge: str
@@ -64,7 +64,7 @@ async def log_at(url: str, access: Access | None = None) -> list[Record]:
         if number >= last:
             done.set()
 
-    async with await Link.connect(
+    async with await NatsLog.connect(
         url, name="server" if access else "auditor", patience=DEADLINE, access=access
     ) as link:
         last = await link.log_end()
@@ -74,12 +74,12 @@ async def log_at(url: str, access: Access | None = None) -> list[Record]:
     return found
 
 
-def read_store(edge: str, path: Path) -> Kept:
+def read_store(edge: str, path: Path) -> StoredMessages:
     """The messages of a store that no process writes to."""
     with closing(sqlite3.connect(path)) as store:
         [(incarnation,)] = store.execute("SELECT value FROM meta WHERE key = 'incarnation'")
         rows = store.execute("SELECT task_id, sequence, payload FROM messages")
-        return Kept(edge, incarnation, {(task_id, sequence): payload for task_id, sequence, payload in rows})
+        return StoredMessages(edge, incarnation, {(task_id, sequence): payload for task_id, sequence, payload in rows})
 
 
 def sent(log: Sequence[Record]) -> list[tuple[Sent, bytes]]:
@@ -92,7 +92,7 @@ def sent(log: Sequence[Record]) -> list[tuple[Sent, bytes]]:
     return found
 
 
-def faults(log: Sequence[Record], stores: Sequence[Kept], *, gapless: bool = False) -> list[str]:
+def faults(log: Sequence[Record], stores: Sequence[StoredMessages], *, gapless: bool = False) -> list[str]:
     """All in which the log and the stores differ; nothing, if every message is in both once and with one content.
 
     `gapless` is for votes: they are numbered 0, 1, 2, … A tally has the place in its player's cycle at which it began,
@@ -123,9 +123,9 @@ def faults(log: Sequence[Record], stores: Sequence[Kept], *, gapless: bool = Fal
     return found
 
 
-def replayed(log: Sequence[Record], task_id: str) -> FoldedTask:
+def replayed(log: Sequence[Record], task_id: str) -> TaskState:
     """The task as a fold of the log has it, after a core server by itself was found to come to the same state."""
-    fold = Fold()
+    fold = LogState()
     for number, subject, payload in log:
         fold.apply(subject, payload, number)
     folded = fold.tasks[task_id]
@@ -141,11 +141,11 @@ def replayed(log: Sequence[Record], task_id: str) -> FoldedTask:
     return folded
 
 
-def read_by_a_new_server(url: str, task_id: str) -> FoldedTask:
+def read_by_a_new_server(url: str, task_id: str) -> TaskState:
     """The task as a server has it that reads the log from its beginning."""
 
-    async def read() -> FoldedTask:
-        server = SyncServer(await Link.connect(url, name="fresh", patience=DEADLINE))
+    async def read() -> TaskState:
+        server = SyncServer(await NatsLog.connect(url, name="fresh", patience=DEADLINE))
         await server.start()
         await server.stop()
         return server.fold.tasks[task_id]

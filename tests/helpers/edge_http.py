@@ -38,7 +38,7 @@ def host(edge: Edge, described: Task) -> HostedTask:
     """As if the fleet had told of it."""
     task_id = f"{described.name}-1"
     known = {task_id: {"record": described.to_json(), "stopped": False, "highest": -1, "count": 0}}
-    edge.caught_up({"tasks": known, "deleted": []})
+    edge.apply_catch_up({"tasks": known, "deleted": []})
     return edge.tasks[described.name]
 
 

@@ -14,7 +14,7 @@ from helpers.processes import comes
 from outvote.access.kits import Certificate
 from outvote.core.messages import Vote
 from outvote.core.task import Task
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.records import Coder, UpSubject
 from outvote.server.admin.api import make_app
@@ -38,7 +38,7 @@ async def operated(
     engine: Engine, *, clock: Callable[[], float] = time.time, **app: Any
 ) -> AsyncIterator[tuple[SyncServer, httpx.AsyncClient]]:
     """A server, and a client of its API, which `make_app` makes with these options."""
-    server = SyncServer(await Link.connect(engine.url, name="server"), clock=clock)
+    server = SyncServer(await NatsLog.connect(engine.url, name="server"), clock=clock)
     try:
         await server.start()
         transport = httpx.ASGITransport(make_app(server, **app))

@@ -16,7 +16,7 @@ from outvote.core.messages import Elimination
 from outvote.edge.site import Edge
 from outvote.engine.process import Engine
 from outvote.log.expectation import Expectation, read_expectation
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import DownSubject, task_record
 
 WHOLE = {"traffic": 50_000.0, "baseline": 0.1, "difference": 0.02}
@@ -63,13 +63,13 @@ REFUSED = [
 
 
 @pytest.fixture
-def fold() -> Fold:
-    made = Fold()
+def fold() -> LogState:
+    made = LogState()
     made.apply("outvote.down.shop-1.task", task_record(task()), 1)
     return made
 
 
-def test_expectations_and_eliminations_are_numbered_apart(fold: Fold) -> None:
+def test_expectations_and_eliminations_are_numbered_apart(fold: LogState) -> None:
     found = fold.tasks["shop-1"]
     for number in range(3):
         fold.apply(str(DownSubject("shop-1", "expect", number)), Expectation(traffic=number + 1).record(), 2 + number)
@@ -80,7 +80,7 @@ def test_expectations_and_eliminations_are_numbered_apart(fold: Fold) -> None:
     assert fold.catch_up("ams", "life", {"shop-1": 0})["tasks"]["shop-1"]["eliminations"] == [first.hex()]
 
 
-def test_a_stopped_task_keeps_what_was_expected_and_a_deleted_one_takes_no_more(fold: Fold) -> None:
+def test_a_stopped_task_keeps_what_was_expected_and_a_deleted_one_takes_no_more(fold: LogState) -> None:
     fold.apply("outvote.down.shop-1.expect.0", Expectation(traffic=5).record(), 2)
     fold.apply("outvote.down.shop-1.stop", b"{}", 3)
     assert fold.tasks["shop-1"].expectation == Expectation(traffic=5)
@@ -99,11 +99,11 @@ def test_an_edge_takes_no_expectation_for_an_elimination(edge: Edge) -> None:
     hosted = host(edge, task())
     first = hosted.coder.down(hosted.announced, Elimination((2,)))
     for number, payload in enumerate((b"{}", b"no", first)):
-        edge.hear(f"outvote.live.shop-1.expect.{number}", payload)
+        edge.on_record(f"outvote.live.shop-1.expect.{number}", payload)
     assert (hosted.announced, hosted.eliminations, hosted.dirty) == ((0, 1, 2), 0, False)
     assert not edge.missed.is_set()
-    edge.hear("outvote.live.shop-1.elim.0", first)
-    edge.hear("outvote.live.shop-1.expect.1", b"{}")
+    edge.on_record("outvote.live.shop-1.elim.0", first)
+    edge.on_record("outvote.live.shop-1.expect.1", b"{}")
     assert (hosted.announced, hosted.eliminations) == ((0, 1), 1)
     eliminate(hosted, 1)
     assert hosted.announced == (0,)

@@ -15,7 +15,7 @@ from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 from outvote.engine.process import Engine
 from outvote.log.history import EdgeHistory, Moment
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin.views import description
 
@@ -28,7 +28,7 @@ class Story:
     """Records one after the other, each stored at a time of its own."""
 
     def __init__(self) -> None:
-        self.fold = Fold()
+        self.fold = LogState()
         self._sent: Counter[tuple[str, str, str]] = Counter()
 
     def down(self, kind: str, at: float, payload: bytes = b"{}", number: int | None = None, of: str = "a-1") -> None:

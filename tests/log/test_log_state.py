@@ -12,7 +12,7 @@ from outvote.core import protocols
 from outvote.core.errors import InvalidTask
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, check_name, parse, task_record
 
 EDGES = ("ams", "fra", "lis", "oslo")
@@ -40,15 +40,15 @@ class Log:
         return True
 
 
-def read_on(fold: Fold, log: Log) -> None:
+def read_on(fold: LogState, log: Log) -> None:
     for sequence in range(fold.read, len(log.records)):
         fold.apply(*log.records[sequence], sequence + 1)
 
 
-def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[Fold]]:
+def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[LogState]]:
     """Edges that learn, a log, and servers that read it at their own pace, until one arm is left."""
     log, rng = Log(), random.Random(seed)
-    folds = [Fold() for _ in range(servers)]
+    folds = [LogState() for _ in range(servers)]
     log.store(str(DownSubject("shop-1", "task")), task_record(described))
     players = {name: protocols.player(described, name, rng=rng) for name in EDGES}
     heard = dict.fromkeys(EDGES, 0)
@@ -79,7 +79,7 @@ def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_
 def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> None:
     described = task(protocol, **({"instances": 2} if protocol == "edme" else {}))
     log, folds = run_fleet(described, seed=3, servers=3)
-    late = Fold()
+    late = LogState()
     read_on(late, log)
     for fold in (*folds, late):
         found = fold.tasks["shop-1"]
@@ -93,7 +93,7 @@ def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> Non
 
 def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
     described = task("dme", active_players=1)
-    fold = Fold()
+    fold = LogState()
     fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
     found = fold.tasks["shop-1"]
     coder = Coder(described)
@@ -114,7 +114,7 @@ def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
 
 def test_what_is_stored_wins_for_tallies_too() -> None:
     described = task("tally")
-    fold = Fold()
+    fold = LogState()
     fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
     found = fold.tasks["shop-1"]
     payload = Coder(described).down(found.announced, Elimination((1, 2)))
@@ -124,7 +124,7 @@ def test_what_is_stored_wins_for_tallies_too() -> None:
 
 
 def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
-    fold = Fold()
+    fold = LogState()
     described = task("tally")
     fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
     before = fold.tasks["shop-1"].server.snapshot()
@@ -152,7 +152,7 @@ def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
 
 
 def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
-    fold = Fold()
+    fold = LogState()
     described = task("dme", active_players=1)
     fold.apply("outvote.down.shop-1.task", task_record(described), 1)
     fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), Coder(described).up(Vote(3, 0, 0)), 2)
@@ -169,7 +169,7 @@ def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
 
 def test_catching_up_tells_all_that_an_edge_must_know() -> None:
     described = task("dme", active_players=1)
-    fold = Fold()
+    fold = LogState()
     fold.apply("outvote.down.shop-1.task", task_record(described), 1)
     coder = Coder(described)
     fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2)
@@ -188,7 +188,7 @@ def test_catching_up_tells_all_that_an_edge_must_know() -> None:
 
 
 def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
-    fold = Fold()
+    fold = LogState()
     for number in range(400):
         described = task("tally", name=f"task-{number}", arms=[f"{number}-{arm}-{'x' * 40}" for arm in range(20)])
         fold.apply(f"outvote.down.task-{number}-1.task", task_record(described), number + 1)
@@ -206,7 +206,7 @@ def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
 
 
 def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
-    fold = Fold()
+    fold = LogState()
     fold.apply("outvote.down.shop-1.task", task_record(task("dme")), 1)
     fold.apply("outvote.down.shop-2.task", task_record(task("tally")), 2)
     assert list(fold.tasks) == ["shop-1"]

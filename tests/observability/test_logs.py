@@ -28,14 +28,14 @@ from outvote import __version__
 from outvote.cli.main import main
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
-from outvote.engine.nats_log import Link
-from outvote.log.log_state import Fold
+from outvote.engine.nats_log import NatsLog
+from outvote.log.log_state import LogState
 from outvote.log.records import UpSubject, task_record
 from outvote.observability.logs import event, written
 from outvote.observability.once_per_minute import MAX_KINDS, PAUSE
 from outvote.server import event_log as journal
 from outvote.server import sync_server as server_module
-from outvote.server.event_log import MOST_NAMES, OTHERS, Journal
+from outvote.server.event_log import MOST_NAMES, OTHERS, EventLog
 from outvote.server.liveness import SILENT_AFTER
 from outvote.server.sync_server import SyncServer
 
@@ -118,7 +118,7 @@ def bother(url: str) -> None:
 
 async def forge(url: str, task_id: str, count: int) -> None:
     """Records that are no messages, as nobody but an attacker would store them."""
-    async with await Link.connect(url, name="forger") as link:
+    async with await NatsLog.connect(url, name="forger") as link:
         for number in range(count):
             await link.store(str(UpSubject("mallory", task_id, "life", number)), b"no message at all")
 
@@ -281,7 +281,7 @@ def told_in(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]
 
 def test_a_task_that_is_held_back_and_released_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    fold, told = Fold(), Journal()
+    fold, told = LogState(), EventLog()
     record = task_record(Task(**SHOP))
     found = fold.apply("outvote.down.shop-1.task", record, 1, 10.0)
     assert found is not None
@@ -330,14 +330,14 @@ def test_edges_that_come_go_and_come_back_are_told_together(
 
 
 def test_a_flood_of_records_that_are_refused_is_a_line_a_minute_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
-    told = Journal()
+    told = EventLog()
     for second in range(130):
         for _ in range(10):
             told._refuse("ams", "shop-1", float(second))
         told.look((), float(second))
     assert [fields["count"] for _, fields in told_in(caplog)] == [1, 600, 600]
     caplog.clear()
-    told = Journal()
+    told = EventLog()
     for number in range(10 * MAX_KINDS):  # names can be made up
         told._refuse(f"edge-{number}", "shop-1", 1000.0)
     assert len(told_in(caplog)) == MAX_KINDS + 1

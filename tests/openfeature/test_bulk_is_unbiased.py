@@ -101,11 +101,11 @@ def visits(site: Site, rng: random.Random, *, only_successes: bool) -> tuple[Cou
         elif not only_successes:
             assert site.post("/v1/tasks/shop/reward", body)[0] == 204
         if visit % 10 == 0:
-            site.edge.keep()
+            site.edge.flush()
     for _, _, body in late:
         assert site.post("/v1/tasks/shop/reward", body)[0] == 204
     site.now += 2 * WINDOW
-    site.edge.keep()
+    site.edge.flush()
     return assigned, shown
 
 
@@ -149,7 +149,7 @@ def test_it_would_notice_a_bias() -> None:
 def test_an_assignment_that_is_never_shown_counts_nothing(tmp_path: Path) -> None:
     site = Site(tmp_path, None)
     try:
-        site.edge.keep()
+        site.edge.flush()
         before = site.hosted.player.snapshot()
         for _ in range(1000):
             assert site.post(FLAGS)[0] == 200

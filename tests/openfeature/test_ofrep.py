@@ -97,15 +97,15 @@ def test_reasons_say_whether_the_task_explores_has_ended_or_is_killed(edge: Edge
         seen.append((one["reason"], one["variant"] if one["reason"] != "SPLIT" else ""))
 
     look()
-    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    edge.on_record("outvote.live.shop-1.kill.0", b"true")
     look()
-    edge.hear("outvote.live.shop-1.kill.1", b"false")
+    edge.on_record("outvote.live.shop-1.kill.1", b"false")
     look()
     eliminate(hosted, 1, 2)
     look()
-    edge.hear("outvote.live.shop-1.kill.2", b"true")
+    edge.on_record("outvote.live.shop-1.kill.2", b"true")
     look()
-    edge.hear("outvote.live.shop-1.stop", b"{}")
+    edge.on_record("outvote.live.shop-1.stop", b"{}")
     look()
     assert seen == [
         ("SPLIT", ""), ("DISABLED", ARMS[2]), ("SPLIT", ""),
@@ -115,7 +115,7 @@ def test_reasons_say_whether_the_task_explores_has_ended_or_is_killed(edge: Edge
 
 def test_what_was_shown_while_nothing_is_learnt_has_a_ticket_that_counts_nothing(edge: Edge) -> None:
     hosted = host(edge, task())
-    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    edge.on_record("outvote.live.shop-1.kill.0", b"true")
     before = hosted.player.snapshot()
     found = ask(edge, "POST", ONE).json()
     assert found["metadata"]["ticket"] == str(NO_TICKET)
@@ -162,7 +162,7 @@ REFUSALS: dict[str, tuple[str, str, bytes, int, str, str]] = {
 def test_every_refusal_is_in_the_words_of_the_protocol_and_changes_nothing(edge: Edge) -> None:
     hosted = host(edge, task())
     before = hosted.player.snapshot()
-    edge.keep()
+    edge.flush()
 
     async def scenario() -> None:
         counted: dict[int, int] = {}
@@ -206,7 +206,7 @@ def test_a_failure_is_in_the_words_of_the_protocol_too(edge: Edge, monkeypatch: 
 
 def test_what_is_asked_in_bulk_decides_nothing(edge: Edge) -> None:
     hosted = host(edge, task())
-    edge.keep()
+    edge.flush()
     before = hosted.player.snapshot()
     assert {flags(bulk(edge))["shop"]["variant"] for _ in range(200)} == set(ARMS)  # misses one: 3·(2/3)^200 < 1e-34
     assert hosted.player.snapshot() == before
@@ -249,9 +249,9 @@ def test_an_assignment_is_kept_while_its_arms_remain(edge: Edge) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda edge: edge.hear("outvote.live.shop-1.kill.0", b"true"), id="kill"),
-        pytest.param(lambda edge: edge.hear("outvote.live.shop-1.stop", b"{}"), id="stop"),
-        pytest.param(lambda edge: edge.hear("outvote.live.shop-1.delete", b"{}"), id="delete"),
+        pytest.param(lambda edge: edge.on_record("outvote.live.shop-1.kill.0", b"true"), id="kill"),
+        pytest.param(lambda edge: edge.on_record("outvote.live.shop-1.stop", b"{}"), id="stop"),
+        pytest.param(lambda edge: edge.on_record("outvote.live.shop-1.delete", b"{}"), id="delete"),
         pytest.param(lambda edge: edge._join("web-7", task(name="web").to_json()), id="a new task"),
     ],
 )
@@ -267,14 +267,14 @@ def test_what_changes_a_flag_changes_its_tag(change: Callable[[Edge], None], edg
 def test_a_finished_task_that_is_killed_says_so_also_where_its_fallback_has_won(edge: Edge) -> None:
     eliminate(host(edge, task(fallback=ARMS[0])), 1, 2)
     tag = bulk(edge).headers["etag"]
-    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    edge.on_record("outvote.live.shop-1.kill.0", b"true")
     assert flags(bulk(edge, tag))["shop"]["reason"] == "DISABLED"
 
 
 def test_a_task_created_anew_under_its_name_has_an_assignment_of_its_own(edge: Edge) -> None:
     host(edge, task(arms=["a", "b"]))
     tag = bulk(edge).headers["etag"]
-    edge.hear("outvote.live.shop-1.delete", b"{}")
+    edge.on_record("outvote.live.shop-1.delete", b"{}")
     edge._join("shop-2", task(arms=["c", "d"]).to_json())
     assert flags(bulk(edge, tag))["shop"]["variant"] in ("c", "d")
 

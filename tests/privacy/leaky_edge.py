@@ -12,7 +12,7 @@ from outvote.cli.main import main
 from outvote.edge import api as edge_api
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.observability.logs import event
 
 _log = logging.getLogger(__name__)
@@ -54,14 +54,14 @@ def leak_into_store() -> None:
 def leak_into_payload() -> None:
     """A record more after each message, under a number that no message has."""
     remember_users()
-    store = Link.store
+    store = NatsLog.store
 
-    async def storing(self: Link, subject: str, payload: bytes) -> bool:
+    async def storing(self: NatsLog, subject: str, payload: bytes) -> bool:
         if _users:
             await store(self, f"{subject}00001", _users[-1].encode().hex().encode())
         return await store(self, subject, payload)
 
-    Link.store = storing  # type: ignore[method-assign]
+    NatsLog.store = storing  # type: ignore[method-assign]
 
 
 def leak_by_time() -> None:
@@ -72,7 +72,7 @@ def leak_by_time() -> None:
     def rewarding(self: Edge, task: Any, *arguments: Any) -> None:
         reward(self, task, *arguments)
         if task.new:
-            self.keep()
+            self.flush()
             sending.add(asyncio.get_running_loop().create_task(self.send()))
 
     Edge.reward = rewarding  # type: ignore[method-assign,assignment]

@@ -23,7 +23,7 @@ from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import META_KEYS, EdgeStore
 from outvote.log.expectation import Expectation
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import (
     Coder,
     DownSubject,
@@ -132,7 +132,7 @@ def test_a_field_too_many_and_a_value_of_another_kind_are_found() -> None:
     ]
 
 
-class Asked:
+class ServerTarget:
     """In the place of the way to the engine: keeps what is asked."""
 
     connected = True
@@ -151,12 +151,12 @@ def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tm
     with EdgeStore(path) as store:
         edge = Edge("paris", store, clock=lambda: 0.0)
         for task in tasks.values():
-            edge.hear(f"outvote.live.{task.name}-1.task", task_record(task))
+            edge.on_record(f"outvote.live.{task.name}-1.task", task_record(task))
             for _ in range(30):
                 arm, ticket = edge.decide(edge.find(task.name))
                 edge.reward(edge.find(task.name), arm, 1.0, ticket)
-        edge.keep()
-        asked = Asked()
+        edge.flush()
+        asked = ServerTarget()
         edge.link = asked  # type: ignore[assignment]
         asyncio.run(edge.catch_up())
         with closing(sqlite3.connect(path)) as other:
@@ -191,11 +191,11 @@ def test_no_time_is_kept_in_a_store(tmp_path: Path) -> None:
         with EdgeStore(tmp_path / f"{clock}.db") as store:
             edge = Edge("paris", store, clock=lambda at=clock: at, wall_clock=lambda at=wall: at, rng=random.Random(1))  # type: ignore[misc]
             for task in (a_task("tally", name="b", reward_window=60.0), a_task("dme", name="a", reward_window=60.0)):
-                edge.hear(f"outvote.live.{task.name}-1.task", task_record(task))
+                edge.on_record(f"outvote.live.{task.name}-1.task", task_record(task))
                 for _ in range(40):
                     arm, ticket = edge.decide(edge.find(task.name))
                     edge.reward(edge.find(task.name), arm, 1.0, ticket)
-            edge.keep()
+            edge.flush()
             assert any(task.windows for task in edge.tasks.values())
             kept.append([store.snapshot("a-1"), store.snapshot("b-1"), store.messages("a-1"), store.messages("b-1")])
     assert kept[0] == kept[1]
@@ -236,7 +236,7 @@ def test_downward_records_have_the_fields_of_their_schemas_and_no_other() -> Non
 
 
 def test_an_answer_has_the_fields_of_its_schema_and_no_other() -> None:
-    fold = Fold()
+    fold = LogState()
     mine, other = a_task("dme", name="a"), a_task("dme", name="b", players=["lima", "oslo"])
     coder = Coder(mine)
     log = [

@@ -18,7 +18,7 @@ from outvote.core import protocols
 from outvote.core.messages import Vote
 from outvote.core.task import RULES, Task
 from outvote.engine.process import Engine
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import Coder, UpSubject, task_record
 from outvote.server.admin import api as admin_api
 from outvote.server.admin.views import description, most_bits
@@ -177,7 +177,7 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
 
 def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
     task = Task(**VOTES)
-    fold, coder = Fold(), Coder(task)
+    fold, coder = LogState(), Coder(task)
     fold.apply("outvote.down.votes-1.task", task_record(task), 1)
     for record, (edge, life, sequence) in enumerate(
         [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
@@ -295,7 +295,7 @@ def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monk
 
 def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     task = Task(**{**TALLY, "players": ["ams", "fra"]})
-    fold, coder = Fold(), Coder(task)
+    fold, coder = LogState(), Coder(task)
     fold.apply("outvote.down.shop-1.task", task_record(task), 1)
     players = {name: protocols.player(task, name, rng=random.Random(1)) for name in ("ams", "fra")}
     means = {"ams": (0.9, 0.75), "fra": (0.2, 0.05)}

@@ -17,7 +17,7 @@ from outvote.server import liveness as signs
 from outvote.server import sync_server as server_module
 from outvote.server.admin.fleet import EdgeList, FleetEdge, edge_list
 from outvote.server.changes import FLEET
-from outvote.server.liveness import SILENT_AFTER, Signs
+from outvote.server.liveness import SILENT_AFTER, Liveness
 from outvote.server.sync_server import SyncServer
 
 START = 1_000.0
@@ -60,7 +60,7 @@ def edge_named(server: SyncServer, name: str) -> FleetEdge:
 def test_the_state_of_an_edge_follows_from_its_last_sign_and_the_log(
     heard: bool, seen: bool, after: float, state: str
 ) -> None:
-    found = Signs(START)
+    found = Liveness(START)
     if heard:
         assert found.hear("ams", START)
     assert found.state("ams", seen=seen, now=START + after) == state
@@ -71,7 +71,7 @@ def test_one_lost_sign_of_life_makes_nobody_silent_and_two_do() -> None:
 
 
 def test_a_sign_is_news_if_the_edge_was_away_before() -> None:
-    found = Signs(START)
+    found = Liveness(START)
     assert found.hear("ams", START)
     assert not found.hear("ams", START + SILENT_AFTER)
     assert found.hear("ams", START + 2 * SILENT_AFTER + 1)
@@ -80,14 +80,14 @@ def test_a_sign_is_news_if_the_edge_was_away_before() -> None:
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "a" * 65, "<b>", "*", "ams\n"])
 def test_what_is_no_name_is_not_remembered(name: str) -> None:
-    found = Signs(START)
+    found = Liveness(START)
     assert not found.hear(name, START)
     assert found.last == {}
 
 
 def test_only_so_many_names_are_remembered_and_those_stay_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signs, "MOST_EDGES", 2)
-    found = Signs(START)
+    found = Liveness(START)
     assert [found.hear(name, START) for name in ("ams", "fra", "lis")] == [True, True, False]
     found.hear("ams", START + 5)
     assert found.last == {"ams": START + 5, "fra": START}

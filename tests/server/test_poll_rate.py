@@ -16,13 +16,13 @@ from outvote.core.errors import MalformedMessage
 from outvote.edge import site as edge_module
 from outvote.edge.api import EdgeApi
 from outvote.edge.site import TICK, Edge
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import task_record
 from outvote.server.liveness import SILENT_AFTER
-from outvote.server.poll_rate import LEAST_HEARD, QUESTIONS, Pace
+from outvote.server.poll_rate import LEAST_HEARD, QUESTIONS, PollRate
 
 MANY = 1_000_000
 NAMED: dict[str, Any] = {**TALLY, "players": ["ams", "fra"]}
@@ -32,20 +32,20 @@ NAMED: dict[str, Any] = {**TALLY, "players": ["ams", "fra"]}
 
 @pytest.mark.parametrize("alive", [0, 1, 5_000, int(ASK_EVERY * QUESTIONS)])
 def test_a_fleet_whose_questions_can_be_answered_asks_as_always(alive: int) -> None:
-    pace = Pace()
+    pace = PollRate()
     pace.look(alive, 0.0)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, SILENT_AFTER)
 
 
 def test_a_million_edges_ask_no_more_often_than_can_be_answered() -> None:
-    pace = Pace()
+    pace = PollRate()
     pace.look(MANY, 0.0)
     assert MANY / pace.period <= QUESTIONS
     assert pace.silent_after == 2.5 * pace.period
 
 
 def test_servers_side_by_side_share_the_questions() -> None:
-    pace = Pace()
+    pace = PollRate()
     for number in range(LEAST_HEARD):
         pace.hear()
         if number % 4 == 0:
@@ -55,13 +55,13 @@ def test_servers_side_by_side_share_the_questions() -> None:
 
 
 def test_nobody_is_told_to_wait_for_longer_than_edges_believe() -> None:
-    pace = Pace()
+    pace = PollRate()
     pace.look(100 * MANY, 0.0)
     assert pace.period == LONGEST_PAUSE
 
 
 def test_an_edge_that_was_told_to_wait_is_not_silent_when_others_need_not_any_more() -> None:
-    pace = Pace()
+    pace = PollRate()
     pace.look(MANY, 0.0)
     long = pace.silent_after
     pace.look(10, 5.0)
@@ -77,14 +77,14 @@ def test_an_edge_that_was_told_to_wait_is_not_silent_when_others_need_not_any_mo
     ("told", "pause"), [(-1, ASK_EVERY), (0, ASK_EVERY), (60, 60), (3600, 3600), (1e300, LONGEST_PAUSE)]
 )
 def test_whatever_pause_a_server_wants_an_edge_keeps_within_bounds(edge: Edge, told: float, pause: float) -> None:
-    edge.caught_up({"deleted": [], "tasks": {}, "ask_again": told})
+    edge.apply_catch_up({"deleted": [], "tasks": {}, "ask_again": told})
     assert edge._ask_again == pause
 
 
 @pytest.mark.parametrize("told", [None, "60", True, [60]])
 def test_an_answer_with_a_pause_that_is_no_number_is_refused(edge: Edge, told: object) -> None:
     with pytest.raises(MalformedMessage, match="ask_again"):
-        edge.caught_up({"deleted": [], "tasks": {}, "ask_again": told})
+        edge.apply_catch_up({"deleted": [], "tasks": {}, "ask_again": told})
 
 
 def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(engine: Engine, edge: Edge) -> None:
@@ -131,7 +131,7 @@ def test_an_edge_counts_the_questions_that_were_let_lie(
     monkeypatch.setattr(edge_module, "PATIENCE", 0.05)
 
     async def run() -> None:
-        async with await Link.connect(engine.url, name="server", patience=10) as busy:
+        async with await NatsLog.connect(engine.url, name="server", patience=10) as busy:
             await busy.answer(lambda name, _: asked.append(name))
             await edge.start(engine.url)
             await comes(lambda: edge._unanswered >= 3)
@@ -144,8 +144,8 @@ def test_an_edge_counts_the_questions_that_were_let_lie(
 # ---- tasks of others
 
 
-def fleet(named: int, *others: str) -> Fold:
-    fold = Fold()
+def fleet(named: int, *others: str) -> LogState:
+    fold = LogState()
     for number in range(named):
         described = task("tally", name=f"task-{number}", players=[f"site-{each}" for each in range(50)])
         fold.apply(f"outvote.down.task-{number}-1.task", task_record(described), number + 1)
@@ -210,9 +210,9 @@ def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_
 
 @pytest.mark.parametrize("others", ["task-1", {"task-1": 1}, [1], ["a.b"], ["*"], [None], 7])
 def test_others_that_are_none_are_refused(edge: Edge, others: object) -> None:
-    edge.caught_up({"deleted": [], "tasks": {}, "others": ["task-1"]})
+    edge.apply_catch_up({"deleted": [], "tasks": {}, "others": ["task-1"]})
     with pytest.raises(ValueError, match="not understood"):
-        edge.caught_up({"deleted": [], "tasks": {}, "others": others})
+        edge.apply_catch_up({"deleted": [], "tasks": {}, "others": others})
     assert edge._not_ours == {"task-1"}
 
 
@@ -230,8 +230,8 @@ def test_tasks_that_came_and_went_leave_no_objects_behind(edge: Edge) -> None:
             api._decide(hosted.task.name)
             arm, ticket = edge.decide(hosted)
             edge.reward(hosted, arm, 1.0, ticket)
-        edge.keep()
-        edge.caught_up({"deleted": [hosted.task_id], "tasks": {}})
+        edge.flush()
+        edge.apply_catch_up({"deleted": [hosted.task_id], "tasks": {}})
 
     counts = []
     for number in range(3 * tasks):

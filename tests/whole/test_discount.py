@@ -28,11 +28,11 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.dashboard import words
 from outvote.edge.site import Edge
-from outvote.log.log_state import MOST_LIVES, Fold, FoldedTask
+from outvote.log.log_state import MOST_LIVES, LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, discount_record, parse, read_discount, task_record
-from outvote.log.replay_buffer import Kept, KeptMessage
+from outvote.log.replay_buffer import BufferedMessage, ReplayBuffer
 from outvote.observability.logs import in_words
-from outvote.server.event_log import Journal
+from outvote.server.event_log import EventLog
 
 EDGES = ("ams", "fra", "lis", "oslo")
 
@@ -47,7 +47,7 @@ class Told:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.fold = Fold()
+        self.fold = LogState()
         self.records: list[tuple[str, bytes]] = []
         self.counts: list[tuple[str, str, UpMessage] | Elimination] = []
         """What a server must know: messages that were not discounted, and eliminations, in order."""
@@ -56,7 +56,7 @@ class Told:
         self._store(DownSubject("shop-1", "task"), task_record(task))
 
     @property
-    def found(self) -> FoldedTask:
+    def found(self) -> TaskState:
         return self.fold.tasks["shop-1"]
 
     def say(self, edge: str, message: UpMessage, life: str = "life") -> None:
@@ -111,7 +111,7 @@ class Told:
 
     def check(self) -> None:
         """The folded state is that of a server that was told only what counts; and so it is when read later."""
-        expected, late = self.fresh(), Fold()
+        expected, late = self.fresh(), LogState()
         for number, (subject, payload) in enumerate(self.records, 1):
             late.apply(subject, payload, number, float(number))
         for fold in (self.fold, late):
@@ -342,16 +342,16 @@ def test_what_is_no_discount_changes_nothing_but_takes_its_number(payload: bytes
 
 
 def test_what_was_kept_comes_back_in_order_and_takes_few_bytes() -> None:
-    kept = Kept()
+    kept = ReplayBuffer()
     kept.receive(("ams", "a"), 0, b"\x80", True)
     kept.receive(("fra", "b"), 10**16 - 1, b"", True)
     kept.adopt()
     kept.receive(("ams", "c"), 7, b"x" * 3_000, False)
     kept.receive(("ams", "a"), 1, b"\x01\x02", True)
-    first, last = KeptMessage("ams", "a", 0, b"\x80", True), KeptMessage("ams", "a", 1, b"\x01\x02", True)
-    assert list(kept.told_without("fra")) == [first, None, KeptMessage("ams", "c", 7, b"x" * 3_000, False), last]
-    assert list(kept.told_without("ams")) == [KeptMessage("fra", "b", 10**16 - 1, b"", True), None]
-    many = Kept()
+    first, last = BufferedMessage("ams", "a", 0, b"\x80", True), BufferedMessage("ams", "a", 1, b"\x01\x02", True)
+    assert list(kept.excluding("fra")) == [first, None, BufferedMessage("ams", "c", 7, b"x" * 3_000, False), last]
+    assert list(kept.excluding("ams")) == [BufferedMessage("fra", "b", 10**16 - 1, b"", True), None]
+    many = ReplayBuffer()
     for number in range(1_000):
         many.receive(("ams", "a"), number, b"\x80", True)
     assert many.size <= 20 * 1_000
@@ -400,7 +400,7 @@ def test_the_journal_tells_of_each_once(caplog: pytest.LogCaptureFixture) -> Non
     told = Told(described("tally"))
     told.tally("ams", 0, RATES[1])
     told.discount("ams")
-    journal = Journal()
+    journal = EventLog()
     journal.begin(told.fold)
     told.tally("ams", 1, RATES[1])
     told.tally("ams", 2, RATES[1])

@@ -22,9 +22,9 @@ from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
 from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.connection import LinkError
+from outvote.engine.connection import EngineUnreachable
 from outvote.engine.follower import LogReplaced
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.records import UpSubject, task_record
 from outvote.server.sync_server import NameTaken, SyncServer
@@ -51,7 +51,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def new_server(url: str) -> SyncServer:
-    server = SyncServer(await Link.connect(url, name="server"))
+    server = SyncServer(await NatsLog.connect(url, name="server"))
     await server.start()
     return server
 
@@ -78,7 +78,7 @@ async def fleet(
 async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> None:
     """What was sent is read, what follows from it is stored, and everybody has heard of it."""
     for edge in edges.values():
-        edge.keep()
+        edge.flush()
         await edge.send()
     link = next(iter(edges.values())).link
     assert link is not None
@@ -172,7 +172,7 @@ def test_an_engine_killed_and_started_again_loses_nothing_and_counts_nothing_twi
 
 
 async def flush(edge: Edge) -> None:
-    edge.keep()
+    edge.flush()
     await edge.send()
 
 
@@ -272,14 +272,14 @@ def test_tasks_appear_stop_and_disappear_while_edges_run(engine: Engine, tmp_pat
 def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) -> None:
     with EdgeStore(tmp_path / "ams.db") as store:
         edge = Edge("ams", store, clock=time.monotonic)
-        edge.hear("outvote.live.shop-1.task", task_record(task("tally")))
+        edge.on_record("outvote.live.shop-1.task", task_record(task("tally")))
         for _ in range(3):
             arm, ticket = edge.decide(edge.find("shop"))
             edge.reward(edge.find("shop"), arm, 1.0, ticket)
-        edge.keep()
-        edge.caught_up({"read": 0, "tasks": {}, "deleted": [], "more": False})
+        edge.flush()
+        edge.apply_catch_up({"read": 0, "tasks": {}, "deleted": [], "more": False})
         assert len(edge.store.messages("shop-1")) == 1
-        edge.caught_up({"read": 9, "tasks": {}, "deleted": ["shop-1"]})
+        edge.apply_catch_up({"read": 9, "tasks": {}, "deleted": ["shop-1"]})
         assert not edge.tasks
         assert not edge.store.messages("shop-1")
 
@@ -292,8 +292,8 @@ def test_a_stream_that_is_not_ours_is_refused_with_what_differs(engine: Engine) 
         client = await nats.connect(engine.url)
         await client.jetstream().add_stream(StreamConfig(name="OUTVOTE", subjects=["outvote.up.>"]))
         await client.close()
-        async with await Link.connect(engine.url, name="server") as link:
-            with pytest.raises(LinkError, match=r"subjects is .*max_msgs_per_subject is -1, needed is 1"):
+        async with await NatsLog.connect(engine.url, name="server") as link:
+            with pytest.raises(EngineUnreachable, match=r"subjects is .*max_msgs_per_subject is -1, needed is 1"):
                 await link.ensure_stream()
 
     asyncio.run(run())
@@ -301,8 +301,8 @@ def test_a_stream_that_is_not_ours_is_refused_with_what_differs(engine: Engine) 
 
 def test_no_engine_is_an_error_that_says_so() -> None:
     async def run() -> None:
-        with pytest.raises(LinkError, match=r"no NATS answers at nats://127\.0\.0\.1:9"):
-            await Link.connect("nats://127.0.0.1:9", name="server", patience=0.5)
+        with pytest.raises(EngineUnreachable, match=r"no NATS answers at nats://127\.0\.0\.1:9"):
+            await NatsLog.connect("nats://127.0.0.1:9", name="server", patience=0.5)
 
     asyncio.run(run())
 
@@ -312,11 +312,11 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
     with EdgeStore(tmp_path / "ams.db") as store:
         edge = Edge("ams", store, clock=lambda: now[0])
         described = task("tally", arms=["red", "green", "blue"], fallback="blue", reward_window=10.0)
-        edge.hear("outvote.live.shop-1.task", task_record(described))
+        edge.on_record("outvote.live.shop-1.task", task_record(described))
         decided = [edge.decide(edge.find("shop")) for _ in range(3)]
         assert len(edge.tasks["shop"].windows) == 1
         before = edge.tasks["shop"].player.snapshot()
-        edge.hear("outvote.live.shop-1.stop", b"{}")
+        edge.on_record("outvote.live.shop-1.stop", b"{}")
         assert {edge.decide(edge.find("shop")) for _ in range(5)} == {(2, NO_TICKET)}
         arm, ticket = decided[0]
         edge.reward(edge.find("shop"), arm, 1.0, ticket)  # it came late, and is no error
@@ -325,7 +325,7 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
         with pytest.raises(UnknownArm):
             edge.reward(edge.find("shop"), 3, 1.0, ticket)
         now[0] = 11.0  # the window passes
-        edge.keep()
+        edge.flush()
         assert edge.tasks["shop"].player.snapshot() == before
         assert not store.messages("shop-1")
         again = Edge("ams", store, clock=lambda: now[0])
@@ -339,7 +339,7 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
             for _ in range(12):
                 arm, ticket = away.decide(away.find("shop"))
                 away.reward(away.find("shop"), arm, 1.0, ticket)
-            away.keep()  # three messages that nobody has seen
+            away.flush()  # three messages that nobody has seen
             assert away.link is not None
             await away.link.close()
             await server.delete_task(task_id)
@@ -347,7 +347,7 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
             await until(
                 lambda: edges["fra"].tasks.get("shop") is not None and edges["fra"].tasks["shop"].task_id == renewed
             )
-            away.hear(f"outvote.live.{renewed}.task", task_record(task("tally", delta=0.1)))
+            away.on_record(f"outvote.live.{renewed}.task", task_record(task("tally", delta=0.1)))
             assert away.missed.is_set()  # it hosts one of that name: it must ask, not guess
             assert away.tasks["shop"].task_id == task_id
             await away.connect(engine.url)
@@ -404,7 +404,7 @@ def test_a_server_whose_log_was_replaced_says_so_and_ends(engine: Engine, tmp_pa
             await asyncio.to_thread(engine.stop)
             shutil.rmtree(engine.store)
             engine.start()
-            async with await Link.connect(engine.url, name="other") as link:
+            async with await NatsLog.connect(engine.url, name="other") as link:
                 await link.ensure_stream()
             with pytest.raises(LogReplaced, match="2 records were read of the log OUTVOTE, which now ends at 0"):
                 await asyncio.wait_for(server.watch(), DEADLINE)
@@ -417,7 +417,7 @@ def test_a_name_is_free_again_after_the_log_was_lost(tmp_path: Path) -> None:
     now = [0.0]
     with EdgeStore(tmp_path / "ams.db") as store:
         edge = Edge("ams", store, clock=lambda: now[0])
-        edge.hear("outvote.live.shop-1.task", task_record(task("tally")))
+        edge.on_record("outvote.live.shop-1.task", task_record(task("tally")))
         answer = {
             "tasks": {"shop-2": {"record": task("tally").to_json(), "stopped": False, "highest": -1, "count": 0}},
             "deleted": [],
@@ -425,9 +425,9 @@ def test_a_name_is_free_again_after_the_log_was_lost(tmp_path: Path) -> None:
         }
         for seconds in (0.0, 14.0):  # the server may only lag behind
             now[0] = seconds
-            edge.caught_up(answer)
+            edge.apply_catch_up(answer)
             assert edge.tasks["shop"].task_id == "shop-1"
         now[0] = 15.0
-        edge.caught_up(answer)
+        edge.apply_catch_up(answer)
         assert edge.tasks["shop"].task_id == "shop-2"
         assert set(store.tasks()) == {"shop-2"}

@@ -15,7 +15,7 @@ from helpers.processes import DEADLINE, Running, Start, an_edge, complaints, req
 from helpers.small_disk import CannotMount, Disk, mount, unmount
 from helpers.visitors import Visitors
 from outvote.cli.main import main
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 
 MEANS = {"red": 0.5, "green": 0.5, "blue": 0.5}
@@ -111,7 +111,7 @@ def test_asking_an_engine_whether_it_stores_leaves_nothing_in_the_log_nor_in_ano
         """Only that it was read matters."""
 
     async def run(url: str) -> None:
-        async with await Link.connect(url, name="server") as link:
+        async with await NatsLog.connect(url, name="server") as link:
             await link.ensure_stream()
             await link.store("outvote.down.shop-1.task", b"{}")
             follower = await link.follow(ignore)

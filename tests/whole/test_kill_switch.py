@@ -17,7 +17,7 @@ from outvote.cli.main import main
 from outvote.edge.ofrep import FLAGS
 from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY
 
@@ -177,7 +177,7 @@ def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: 
         return {"read": 1, "tasks": {"shop-1": known | switched}, "deleted": [], "more": False}
 
     async def run() -> None:
-        async with await Link.connect(engine.url, name="server") as link:
+        async with await NatsLog.connect(engine.url, name="server") as link:
             await link.ensure_stream()
             await link.answer(reply)
             await edge.start(engine.url)
@@ -198,7 +198,7 @@ def test_what_is_old_or_comes_again_changes_nothing(edge: Edge, caplog: pytest.L
     caplog.set_level("INFO")
 
     def hear(number: int, payload: bytes) -> bool:
-        edge.hear(f"outvote.live.shop-1.kill.{number}", payload)
+        edge.on_record(f"outvote.live.shop-1.kill.{number}", payload)
         return hosted.killed
 
     assert hear(0, b"true")
@@ -208,11 +208,11 @@ def test_what_is_old_or_comes_again_changes_nothing(edge: Edge, caplog: pytest.L
     assert hear(4, b"true"), "those between were missed"
     assert hear(3, b"false")
     known = {"shop-1": {"stopped": False, "highest": -1, "count": 0, "killed": False, "switches": 2}}
-    edge.caught_up({"tasks": known, "deleted": []})
+    edge.apply_catch_up({"tasks": known, "deleted": []})
     assert hosted.killed, "the server that answered lags behind"
-    edge.caught_up({"tasks": {"shop-1": {**known["shop-1"], "switches": 6}}, "deleted": []})
+    edge.apply_catch_up({"tasks": {"shop-1": {**known["shop-1"], "switches": 6}}, "deleted": []})
     assert not hosted.killed
-    edge.caught_up({"tasks": {"shop-1": {"stopped": False, "highest": -1, "count": 0}}, "deleted": []})
+    edge.apply_catch_up({"tasks": {"shop-1": {"stopped": False, "highest": -1, "count": 0}}, "deleted": []})
     assert (hosted.killed, hosted.switches) == (False, 6)  # the server that answered has read of no switch yet
     said = [word for word in caplog.text.split() if word in ("task_killed", "task_revived")]
     assert said == ["task_killed", "task_revived", "task_killed", "task_revived"]
@@ -220,8 +220,8 @@ def test_what_is_old_or_comes_again_changes_nothing(edge: Edge, caplog: pytest.L
 
 def test_a_saved_edge_knows_its_switch(edge: Edge) -> None:
     host(edge, task(fallback=ARMS[1]))
-    edge.hear("outvote.live.shop-1.kill.2", b"true")
-    edge.keep()
+    edge.on_record("outvote.live.shop-1.kill.2", b"true")
+    edge.flush()
     assert isinstance(edge.store, EdgeStore)
     again = Edge("ams", edge.store, clock=lambda: 0.0)
     assert (again.tasks["shop"].killed, again.tasks["shop"].switches) == (True, 3)
@@ -232,7 +232,7 @@ def test_a_killed_task_serves_its_fallback_whoever_has_won_and_without_one_the_f
     hosted = host(edge, task(fallback=ARMS[1]))
     edge._join("web-7", task(name="web").to_json())
     for task_id in ("shop-1", "web-7"):
-        edge.hear(f"outvote.live.{task_id}.kill.0", b"true")
+        edge.on_record(f"outvote.live.{task_id}.kill.0", b"true")
     eliminate(hosted, 1)
     eliminate(edge.tasks["web"], 0)
     assert edge.decide(edge.find("shop")) == (1, NO_TICKET)
@@ -244,7 +244,7 @@ def test_rewards_without_a_ticket_count_nothing_while_a_task_is_killed(edge: Edg
     """They may be those of what the kill switch has shown: nobody can tell."""
     hosted = host(edge, task())
     arm, ticket = edge.decide(edge.find("shop"))
-    edge.hear("outvote.live.shop-1.kill.0", b"true")
+    edge.on_record("outvote.live.shop-1.kill.0", b"true")
     before = hosted.player.snapshot()
     edge.reward(edge.find("shop"), arm, 1.0)
     assert hosted.player.snapshot() == before

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from helpers.audit import Kept, Record, faults, read_by_a_new_server, read_log, read_store, replayed
+from helpers.audit import Record, StoredMessages, faults, read_by_a_new_server, read_log, read_store, replayed
 from helpers.processes import Running, Start, an_edge, gone, request, sent_all, until
 from helpers.visitors import Visitors, counted
 from outvote.cli.main import main
@@ -92,9 +92,9 @@ def test_edges_that_are_killed_at_any_moment_lose_no_message_and_count_none_twic
 # ---- the check itself
 
 
-def a_sound_log() -> tuple[list[Record], list[Kept]]:
+def a_sound_log() -> tuple[list[Record], list[StoredMessages]]:
     messages = {("t", sequence): bytes([sequence]) for sequence in range(3)}
-    stores = [Kept("ams", "1", dict(messages)), Kept("fra", "2", dict(messages))]
+    stores = [StoredMessages("ams", "1", dict(messages)), StoredMessages("fra", "2", dict(messages))]
     subjects = [(f"outvote.up.{s.edge}.t.{s.incarnation}.{n}", p) for s in stores for (_, n), p in s.messages.items()]
     return [Record(n, *each) for n, each in enumerate([("outvote.down.t.task", b"{}"), *subjects], start=1)], stores
 

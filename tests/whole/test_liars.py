@@ -7,18 +7,18 @@ import random
 from outvote.core.cycle import Cycle
 from outvote.core.messages import Tally, Vote
 from outvote.core.task import Task
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.log.records import UpSubject, read_task, task_record
 
 HONEST = ("a", "b", "c", "d")
 SITES = ("liar", *HONEST)
 
 
-def folded(task: Task) -> FoldedTask:
-    return FoldedTask("task-1", task)
+def folded(task: Task) -> TaskState:
+    return TaskState("task-1", task)
 
 
-def send(found: FoldedTask, edge: str, message: Tally | Vote) -> None:
+def send(found: TaskState, edge: str, message: Tally | Vote) -> None:
     subject = UpSubject(edge, "task-1", "life", message.sequence)
     found.receive(subject, found.coder.up(message))
 
@@ -27,14 +27,14 @@ def tally_task(tolerate: int = 1) -> Task:
     return Task(arms=3, players=list(SITES), epsilon=0, delta=0.05, protocol="tally", tolerate=tolerate)
 
 
-def lie(found: FoldedTask) -> None:
+def lie(found: TaskState) -> None:
     """Before anybody else: nothing but success of the worst arm, in the largest tallies."""
     for place in range(9):
         arm = Cycle(found.task).arm("liar", place)
         send(found, "liar", Tally(arm, (0, 0, 127)[arm], 127, place))
 
 
-def play(found: FoldedTask, laps: int) -> None:
+def play(found: TaskState, laps: int) -> None:
     """Sites that see .9, .3 and .2."""
     rng = random.Random(1)
     for lap in range(laps):

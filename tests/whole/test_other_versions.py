@@ -21,7 +21,7 @@ from outvote.core.task import RULES
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
 from outvote.engine.process import Engine
-from outvote.log.log_state import Fold
+from outvote.log.log_state import LogState
 from outvote.log.records import Coder, task_record
 
 OTHER = RULES + 1
@@ -46,7 +46,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_server_lists_a_task_of_other_rules_does_not_judge_it_and_goes_on_with_the_others() -> None:
-    fold = Fold()
+    fold = LogState()
     message = Coder(task("tally")).up(Tally(0, 1, 3, 0))
     log = [
         ("outvote.down.shop-1.task", of_other_rules()),
@@ -81,13 +81,13 @@ def test_an_edge_keeps_what_it_has_of_a_task_that_it_cannot_read_until_it_is_del
         assert list(edge.tasks) == ["page"]
         assert edge.unreadable["shop-1"].startswith(WHY)
         for subject in ("elim.0", "stop", "kill.0"):
-            edge.hear(f"outvote.live.shop-1.{subject}", b"true")
-        edge.hear("outvote.live.shop-1.task", of_other_rules())
-        edge.keep()
+            edge.on_record(f"outvote.live.shop-1.{subject}", b"true")
+        edge.on_record("outvote.live.shop-1.task", of_other_rules())
+        edge.flush()
         assert not edge.missed.is_set()
         assert (store.snapshot("shop-1"), len(store.messages("shop-1"))) == ("a state of another version", 1)
         assert len(said(caplog)) == 1
-        edge.hear("outvote.live.shop-1.delete", b"{}")
+        edge.on_record("outvote.live.shop-1.delete", b"{}")
         assert edge.unreadable == {}
         assert (sorted(store.tasks()), store.snapshot("shop-1"), len(store.messages("shop-1"))) == (["page-1"], None, 0)
 
@@ -101,7 +101,7 @@ def test_an_edge_does_not_start_from_a_snapshot_of_another_version(
         edge.decide(edge.find("shop"))
         with monkeypatch.context() as other:
             other.setattr(snapshots, "VERSION", 3)
-            edge.keep()
+            edge.flush()
         before = store.snapshot("shop-1")
         with pytest.raises(MalformedSnapshot, match="has version 3, version 2 is needed: use the version of Outvote"):
             an_edge(store)

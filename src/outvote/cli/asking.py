@@ -53,7 +53,7 @@ def _server(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ServerTarget:
     """A server, and what it is asked with."""
 
     server: str
@@ -61,7 +61,7 @@ class Asked:
     context: ssl.SSLContext | None = None
 
 
-def asked(args: argparse.Namespace) -> Asked:
+def asked(args: argparse.Namespace) -> ServerTarget:
     """From the options, which come on top of the kit. The variable counts where no server is named: a token must not go
     to another one by mistake."""
     server, token_file, ca = args.server, args.token_file, args.ca
@@ -77,7 +77,7 @@ def asked(args: argparse.Namespace) -> Asked:
         from outvote.access.tokens import read_secret
 
         token = read_secret(Path(token_file))
-    return Asked(server, token, _context(server, ca, has_token=token is not None, insecure=args.insecure))
+    return ServerTarget(server, token, _context(server, ca, has_token=token is not None, insecure=args.insecure))
 
 
 def _context(server: str, ca: str | Path | None, *, has_token: bool, insecure: bool) -> ssl.SSLContext | None:

@@ -106,7 +106,7 @@ def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) 
 
 
 async def work(args: argparse.Namespace, name: str, urls: str, secured: Security, store: EdgeStore) -> None:
-    from outvote.concurrency import first_of
+    from outvote.concurrency import run_until_first_exit
     from outvote.edge import api as edge_api
     from outvote.edge.site import Edge
     from outvote.observability.logs import event
@@ -148,7 +148,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
             tokens=secured.tokens,
             certificate=secured.certificate,
         )
-        await first_of(serve, stay_connected())
+        await run_until_first_exit(serve, stay_connected())
     finally:
         await edge.stop()
         if bound.is_set():

@@ -14,7 +14,7 @@ from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
-    from outvote.fleet.brought import Brought
+    from outvote.fleet.brought import ExternalCertificate
     from outvote.fleet.folder import Fleet
 
 FOLDER = "outvote-fleet"
@@ -35,15 +35,15 @@ def _fleet(args: argparse.Namespace) -> Fleet:
     return Fleet(Path(args.folder))
 
 
-def _brought(args: argparse.Namespace) -> Brought | None:
-    from outvote.fleet.brought import Brought
+def _brought(args: argparse.Namespace) -> ExternalCertificate | None:
+    from outvote.fleet.brought import ExternalCertificate
 
     ca = getattr(args, "ca", None)
     if args.certificate is None and args.key is None and ca is None:
         return None
     if args.certificate is None or args.key is None:
         raise InvalidTask("a certificate of your own comes with its key: give --certificate and --key")
-    return Brought(Path(args.certificate), Path(args.key), None if ca is None else Path(ca))
+    return ExternalCertificate(Path(args.certificate), Path(args.key), None if ca is None else Path(ca))
 
 
 def init(args: argparse.Namespace) -> int:

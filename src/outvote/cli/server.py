@@ -77,7 +77,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.engine.connection import LinkError
+    from outvote.engine.connection import EngineUnreachable
     from outvote.engine.follower import LogReplaced
     from outvote.engine.process import EngineError
     from outvote.observability.logs import written
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             listen(setup.host, args.port) as listening,  # taken before anything else is started
         ):
             return serving.until_told(work(args, setup, listening), loop=uvloop.new_event_loop)
-    except (EngineError, LinkError, ListenError, LogReplaced) as error:
+    except (EngineError, EngineUnreachable, ListenError, LogReplaced) as error:
         raise serving.Failed(str(error)) from None
 
 
@@ -144,7 +144,7 @@ def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> En
 
 async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket) -> None:
     """Engine, server, API: started in this order, stopped in the other. If the engine dies, all of it ends."""
-    from outvote.concurrency import first_of
+    from outvote.concurrency import run_until_first_exit
     from outvote.server.own_engine import while_certificates_last, while_it_runs
 
     engine = setup.engine
@@ -155,7 +155,7 @@ async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket)
         engine.launch()  # here and not in another thread, whose end would be the engine's
         await asyncio.to_thread(engine.wait_ready)
         served = serve(args, setup, engine.url, listening)
-        await first_of(served, while_it_runs(engine), while_certificates_last(engine))
+        await run_until_first_exit(served, while_it_runs(engine), while_certificates_last(engine))
     finally:
         await asyncio.to_thread(engine.stop)
 
@@ -170,8 +170,8 @@ def dashboard() -> type[Dashboard] | None:
 
 
 async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: socket.socket) -> None:
-    from outvote.concurrency import first_of
-    from outvote.engine.nats_log import Link
+    from outvote.concurrency import run_until_first_exit
+    from outvote.engine.nats_log import NatsLog
     from outvote.observability.logs import event
     from outvote.server.admin.api import make_app
     from outvote.server.own_engine import while_it_stores
@@ -180,7 +180,7 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
     from outvote.web.listener import run_app
 
     engine, secured = setup.engine, setup.security
-    server = SyncServer(await Link.connect(url, name="server", patience=PATIENCE, access=secured.access))
+    server = SyncServer(await NatsLog.connect(url, name="server", patience=PATIENCE, access=secured.access))
     async with contextlib.AsyncExitStack() as at_the_end:
         at_the_end.callback(event, _log, logging.INFO, "stopped")
         at_the_end.push_async_callback(server.stop)
@@ -218,7 +218,7 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
         ]
         if engine is not None:
             works.append(while_it_stores(server, engine))
-        await first_of(*works)
+        await run_until_first_exit(*works)
 
 
 def ready(args: argparse.Namespace, setup: Setup, admin: str, url: str, *, tasks: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from outvote.core.tally_server import TallyServer
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.server.admin.api import Admin
 from outvote.server.admin.views import Status, TaskSummary
 
@@ -53,7 +53,7 @@ def overview(admin: Admin, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _row(shown: TaskSummary, found: FoldedTask) -> Row:
+def _row(shown: TaskSummary, found: TaskState) -> Row:
     arms = len(found.task.arms)
     left = set(found.announced)
     pips = tuple(arm in left for arm in range(arms)) if arms <= MOST_PIPS else ()

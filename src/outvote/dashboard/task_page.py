@@ -10,7 +10,7 @@ from typing import Any, Final
 from outvote.dashboard import charts, words
 from outvote.dashboard.fleet_page import by_trouble
 from outvote.dashboard.forecast import Ask, forecast
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.server.admin.api import Admin
 from outvote.server.admin.fleet import FleetEdge, edge_list
 from outvote.server.admin.views import ArmView, LiftView, TaskDescription
@@ -27,7 +27,7 @@ class Event:
     what: str
 
 
-def task_page(admin: Admin, found: FoldedTask, ask: Ask) -> dict[str, Any]:
+def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
     """What the template shows, by name."""
     shown = admin.describe_task(found)
     now = admin.server.clock()
@@ -98,7 +98,7 @@ def _events(shown: TaskDescription) -> list[Event]:
     return events
 
 
-def _edges(admin: Admin, found: FoldedTask) -> list[FleetEdge]:
+def _edges(admin: Admin, found: TaskState) -> list[FleetEdge]:
     """Those whom the task names; else all of the fleet."""
     listed = edge_list(admin.server).edges
     names = set(found.task.player_names)

@@ -10,7 +10,7 @@ from outvote.core.ledger import tally_bits_bound
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.dashboard.formats import count, listed, percent, plural, points
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.server.admin.views import TaskDescription, most_bits
 
 STATES = {
@@ -86,7 +86,7 @@ def discounted(edge: str, messages: int) -> str:
     return f"{edge} was discounted: {plural(messages, 'message')} of it {count_no_more}"
 
 
-def eavesdropped(found: FoldedTask, sites: int) -> list[str]:
+def eavesdropped(found: TaskState, sites: int) -> list[str]:
     """What who reads the whole network knows by now, sentence by sentence."""
     task, messages = found.task, found.ledger.up_messages
     if not messages:
@@ -103,7 +103,7 @@ def eavesdropped(found: FoldedTask, sites: int) -> list[str]:
     return told
 
 
-def _of_tallies(found: FoldedTask, server: TallyServer) -> list[str]:
+def _of_tallies(found: TaskState, server: TallyServer) -> list[str]:
     task = server.task
     floor, budget = task.tally_sizes[0], task.privacy_budget
     said = [
@@ -126,7 +126,7 @@ def _of_tallies(found: FoldedTask, server: TallyServer) -> list[str]:
     return said
 
 
-def _of_votes(found: FoldedTask) -> list[str]:
+def _of_votes(found: TaskState) -> list[str]:
     instances = len(found.task.instances)
     which = "" if instances == 1 else f" in one of {instances} instances"
     return [
@@ -135,7 +135,7 @@ def _of_votes(found: FoldedTask) -> list[str]:
     ]
 
 
-def bits_bound(found: FoldedTask) -> tuple[int, str]:
+def bits_bound(found: TaskState) -> tuple[int, str]:
     """What the bits are to be held against, and why."""
     bound = found.ledger.bound
     if bound is not None:

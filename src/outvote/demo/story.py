@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.concurrency import first_of
+from outvote.concurrency import run_until_first_exit
 from outvote.core.errors import OutvoteError
 from outvote.core.ledger import tally_bits_bound
 from outvote.demo.chaos import Chaos, Trouble
@@ -149,7 +149,7 @@ class _Teller:
             *([trouble.reign()] if chaos else []),
         ]
         try:
-            await first_of(*works)
+            await run_until_first_exit(*works)
         finally:
             for browser in (self._server, *self._edges.values()):
                 browser.close()

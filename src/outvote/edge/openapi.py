@@ -11,7 +11,7 @@ from outvote.core.task import NAME
 from outvote.edge.bodies import LARGEST_BODY, Decision, Exposure, Health, Reward, TaskList, TaskView
 from outvote.edge.ofrep import FLAGS, Evaluation, EvaluationFailed, Evaluations
 from outvote.web import problems
-from outvote.web.openapi_security import with_doors
+from outvote.web.openapi_security import add_security
 from outvote.web.problems import Problem
 
 
@@ -92,7 +92,7 @@ def openapi() -> dict[str, Any]:
         },
         "components": {"schemas": components},
     }
-    return with_doors(document, tokens="An application's, or an admin's.", without=("/healthz",), failures="/ofrep/")
+    return add_security(document, tokens="An application's, or an admin's.", without=("/healthz",), failures="/ofrep/")
 
 
 _REFUSALS: Final = {

@@ -24,7 +24,7 @@ from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, Task
 from outvote.edge.hosted_task import HostedTask, TaskUpdate, parse_catch_up, restored
 from outvote.edge.store import EdgeStore, Save, StoreFailed
-from outvote.engine.nats_log import PATIENCE, Link
+from outvote.engine.nats_log import PATIENCE, NatsLog
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS
 from outvote.log.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task, task_record
 from outvote.observability.logs import event
@@ -58,7 +58,7 @@ class Edge:
         self.name = check_name("an edge's name", name)
         self.store = store
         self.tasks: dict[str, HostedTask] = {}
-        self.link: Link | None = None
+        self.link: NatsLog | None = None
         self.missed = asyncio.Event()
         """Something was missed: catch up."""
         self.last_catch_up: float | None = None
@@ -147,7 +147,7 @@ class Edge:
 
     # ---- what the network brings
 
-    def hear(self, subject: str, payload: bytes) -> None:
+    def on_record(self, subject: str, payload: bytes) -> None:
         """Live news; what does not follow from what is known is asked for."""
         where = parse(subject)
         if not isinstance(where, DownSubject):
@@ -176,7 +176,7 @@ class Edge:
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
 
-    def caught_up(self, answer: object) -> bool:
+    def apply_catch_up(self, answer: object) -> bool:
         """Apply all that a server knows and this edge did not. Return whether the server has more to say."""
         update = parse_catch_up(answer)
         self._ask_again = min(max(ASK_EVERY, update.ask_again), LONGEST_PAUSE)
@@ -198,7 +198,7 @@ class Edge:
 
     # ---- timer ticks
 
-    def keep(self) -> None:
+    def flush(self) -> None:
         """Close what is due, and save: new messages with the state after them, at once and for good."""
         now = self._clock()
         for task in self.tasks.values():
@@ -252,7 +252,7 @@ class Edge:
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
                 continue  # something was heard while the answer was under way: it would be applied twice
             try:
-                has_more = self.caught_up(answer)
+                has_more = self.apply_catch_up(answer)
             except MalformedMessage as error:
                 event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
                 return True  # the same question would have the same answer: at the next turn of the clock
@@ -276,12 +276,12 @@ class Edge:
 
     async def stop(self) -> None:
         await cancel(self._running)
-        self.keep()
+        self.flush()
         if self.link is not None:
             await self.link.close()
 
     async def connect(self, url: str, access: Access | None = None) -> None:
-        self.link = await Link.connect(url, name=self.name, access=access)
+        self.link = await NatsLog.connect(url, name=self.name, access=access)
         await self.link.listen(self._hear)
 
     # ---- how it works
@@ -289,7 +289,7 @@ class Edge:
     async def _keep_going(self) -> None:
         while True:
             await asyncio.sleep(TICK * (0.5 + random.random()))
-            self.keep()
+            self.flush()
 
     async def _stay_connected(self, url: str, access: Access | None) -> None:
         await self.connect(url, access)
@@ -327,7 +327,7 @@ class Edge:
 
     def _hear(self, subject: str, payload: bytes) -> None:
         try:
-            self.hear(subject, payload)
+            self.on_record(subject, payload)
         except OutvoteError:
             self.missed.set()
 
@@ -344,7 +344,7 @@ class Edge:
         if told.stopped:
             self._stop(hosted)
         self._switch(hosted, told.killed, told.switches)
-        self._compare(hosted, told.highest, told.count)
+        self._reconcile_unsent(hosted, told.highest, told.count)
 
     def _read(self, task_id: str, record: bytes | dict[str, Any]) -> Task | None:
         """The task, if this version can read its record. Else it is skipped, and the log says so once."""
@@ -418,7 +418,7 @@ class Edge:
         self.tasks[task.name] = self._hosted[task_id] = hosted
         return hosted
 
-    def _compare(self, hosted: HostedTask, highest: int, count: int) -> None:
+    def _reconcile_unsent(self, hosted: HostedTask, highest: int, count: int) -> None:
         """What the log lacks: of this store it holds so many messages, and none after the highest.
 
         If they are as many as are kept up to there, they are the same ones. If they are fewer than were stored, some

@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from outvote.access.engine_access import Access
-from outvote.engine.connection import Connection, LinkError
+from outvote.engine.connection import Connection, EngineUnreachable
 
 
 async def update_accounts(
@@ -44,7 +44,7 @@ async def update_accounts(
         with suppress(TimeoutError):
             await asyncio.wait_for(complete.wait(), patience)
     except (NatsError, OSError) as error:
-        raise LinkError(f"the engine has ended the connection: {error}") from None
+        raise EngineUnreachable(f"the engine has ended the connection: {error}") from None
     finally:
         with suppress(NatsError, OSError):
             await client.end()

@@ -41,7 +41,7 @@ _REFUSALS: Final = ("authorization violation", "authentication")  # … expired,
 _log = logging.getLogger(__name__)
 
 
-class LinkError(OutvoteError):
+class EngineUnreachable(OutvoteError):
     """The engine cannot be reached, or is not set up as it must be."""
 
 
@@ -114,12 +114,12 @@ class Connection(Client):
             with suppress(NatsError, OSError):
                 await self.close()
             if self._refusal is not None:
-                raise LinkError(
+                raise EngineUnreachable(
                     f"the NATS server at {urls} does not let {name!r} in: {self._refusal}. Is its credential of this "
                     "fleet, and still good? See `outvote fleet list`"
                 ) from None
             why = str(error) or (str(self._last) if self._last else "") or f"nothing within {patience:g} s"
-            raise LinkError(f"no NATS answers at {urls}: {why}; start one, or name another") from None
+            raise EngineUnreachable(f"no NATS answers at {urls}: {why}; start one, or name another") from None
         except asyncio.CancelledError:
             await cancel([opening])
             raise

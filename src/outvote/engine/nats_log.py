@@ -19,7 +19,7 @@ from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig, Str
 from nats.js.errors import APIError, NotFoundError
 
 from outvote.access.engine_access import Access
-from outvote.engine.connection import Connection, LinkError
+from outvote.engine.connection import Connection, EngineUnreachable
 from outvote.engine.follower import ALREADY_THERE, Follower, Read
 from outvote.engine.wire_bytes import WireBytes
 from outvote.log.records import DOWN, LIVE, SYNC, UP
@@ -56,7 +56,7 @@ MUST_AGREE = ("subjects", "storage", "max_msgs_per_subject", "discard", "discard
 """What a stream that is there already must have in common with what we would create."""
 
 
-class Link:
+class NatsLog:
     """A connection that comes back by itself."""
 
     def __init__(self, client: Connection) -> None:
@@ -71,7 +71,7 @@ class Link:
     @classmethod
     async def connect(
         cls, urls: str, *, name: str, patience: float | None = None, access: Access | None = None
-    ) -> Link:
+    ) -> NatsLog:
         """Connect to one of these addresses, separated by commas; without `patience`, in seconds, try for ever."""
         link = cls(Connection())
         await link._client.open(urls, name=name, patience=patience, access=access, again=link._again)
@@ -83,7 +83,7 @@ class Link:
         for follower in self._followers:
             follower.begin_again()
 
-    async def __aenter__(self) -> Link:
+    async def __aenter__(self) -> NatsLog:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -127,7 +127,7 @@ class Link:
                 if isinstance(error, APIError) and error.err_code == _NO_CLUSTER:
                     wanted = stream_config(1)
                 elif asyncio.get_running_loop().time() > until:
-                    raise LinkError(
+                    raise EngineUnreachable(
                         f"the stream {STREAM} cannot be created: {error}; is JetStream enabled, and do all nodes run?"
                     ) from None
             await asyncio.sleep(0.1)
@@ -141,7 +141,9 @@ class Link:
             if getattr(found, name) != getattr(wanted, name)
         ]
         if differing:
-            raise LinkError(f"the stream {STREAM} is not ours to use: {'; '.join(differing)}. Use another engine")
+            raise EngineUnreachable(
+                f"the stream {STREAM} is not ours to use: {'; '.join(differing)}. Use another engine"
+            )
 
     async def _find_stream(self, wanted: StreamConfig) -> StreamInfo:
         """The one that is there, or a new one."""

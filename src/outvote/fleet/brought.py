@@ -16,7 +16,7 @@ from outvote.fleet.certificates import Signed
 
 
 @dataclass(frozen=True)
-class Brought:
+class ExternalCertificate:
     """Where the user's certificate is; for a new fleet with its authority's."""
 
     certificate: Path
@@ -24,7 +24,7 @@ class Brought:
     ca: Path | None = None
 
 
-def read_brought(brought: Brought, ca: bytes, *, hosts: Sequence[str], client: bool = False) -> Signed:
+def read_brought(brought: ExternalCertificate, ca: bytes, *, hosts: Sequence[str], client: bool = False) -> Signed:
     """Read a certificate, those that sign it, and its key.
 
     Clients that trust `ca` only must accept it under each of the hosts. With `client` it must also be good to present
@@ -81,7 +81,7 @@ def handshake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None
                 pass
 
 
-def _load(context: ssl.SSLContext, brought: Brought) -> None:
+def _load(context: ssl.SSLContext, brought: ExternalCertificate) -> None:
     try:
         context.load_cert_chain(brought.certificate, brought.key, password="")  # not asked for at the terminal
     except ssl.SSLError as error:

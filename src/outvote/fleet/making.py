@@ -15,7 +15,7 @@ from outvote.core.errors import InvalidTask
 from outvote.files import make_private_folder, sync_folder
 from outvote.fleet import kit_files
 from outvote.fleet.addresses import Address, check_host
-from outvote.fleet.brought import Brought, read_authorities, read_brought
+from outvote.fleet.brought import ExternalCertificate, read_authorities, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_authority, new_certificate
 from outvote.fleet.draft import Draft, check_days
 from outvote.fleet.errors import FleetError
@@ -39,7 +39,7 @@ class Plan:
     days: float = CERTIFICATE_DAYS
     disk: int | None = None
     store: str = "/var/lib/nats"
-    brought: Brought | None = None
+    brought: ExternalCertificate | None = None
 
     def __post_init__(self) -> None:
         check_name("a fleet's name", self.name)
@@ -131,7 +131,7 @@ def _new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
     return draft
 
 
-def sign_all(draft: Draft, *, brought: Brought | None, days: float) -> None:
+def sign_all(draft: Draft, *, brought: ExternalCertificate | None, days: float) -> None:
     """Give engines and servers certificates of our authority, or the one that the user brings for all."""
     state = draft.state
     engines, server = [each.host for each in state.engine_addresses], state.server_address.host

@@ -11,7 +11,7 @@ import msgspec
 from outvote.access.tokens import Token, make_token
 from outvote.core.errors import InvalidTask
 from outvote.fleet.addresses import check_host
-from outvote.fleet.brought import Brought, read_brought
+from outvote.fleet.brought import ExternalCertificate, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_certificate
 from outvote.fleet.draft import OPERATOR_TOKEN, Draft
 from outvote.fleet.folder import Fleet
@@ -39,7 +39,7 @@ def add_edges(
     *,
     days: float = EDGE_DAYS,
     https: str | None = None,
-    brought: Brought | None = None,
+    brought: ExternalCertificate | None = None,
 ) -> list[Added]:
     """Kits for new edges: all of them, or none if one cannot be."""
     for name in names:
@@ -70,7 +70,7 @@ def _check_new(draft: Draft, name: str) -> None:
         raise InvalidTask(f"the revoked edge {there!r} is called so but for case, got {name!r}: add {there!r} again")
 
 
-def _add(draft: Draft, name: str, *, days: float, https: str | None, brought: Brought | None) -> Added:
+def _add(draft: Draft, name: str, *, days: float, https: str | None, brought: ExternalCertificate | None) -> Added:
     member = Member(draft.issue(name, edge_permissions(name), days=days))
     secret = None
     if https is not None:
@@ -82,7 +82,7 @@ def _add(draft: Draft, name: str, *, days: float, https: str | None, brought: Br
     return Added(name, f"edges/{name}", member.credential.expires, secret)
 
 
-def _edge_certificate(draft: Draft, host: str, *, days: float, brought: Brought | None) -> str:
+def _edge_certificate(draft: Draft, host: str, *, days: float, brought: ExternalCertificate | None) -> str:
     if brought is not None:
         signed = read_brought(brought, draft.read("ca.pem"), hosts=[host])
     else:
@@ -132,7 +132,9 @@ def _renew(draft: Draft, name: str | None, credential: Issued, *, revoke_old: bo
     _set(draft, name, msgspec.structs.replace(member, credential=credential, older=old))
 
 
-def renew_certificates(fleet: Fleet, *, days: float = CERTIFICATE_DAYS, brought: Brought | None = None) -> list[str]:
+def renew_certificates(
+    fleet: Fleet, *, days: float = CERTIFICATE_DAYS, brought: ExternalCertificate | None = None
+) -> list[str]:
     """New certificates of engines, servers and edges that listen for others; returns the kits that have changed."""
     with fleet.change() as draft:
         if brought is not None and not draft.state.brought:

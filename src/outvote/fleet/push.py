@@ -8,7 +8,7 @@ from typing import Final
 
 from outvote.access.engine_access import Access
 from outvote.engine.accounts import update_accounts
-from outvote.engine.connection import LinkError
+from outvote.engine.connection import EngineUnreachable
 from outvote.fleet.errors import FleetError
 from outvote.fleet.folder import Fleet
 from outvote.fleet.permissions import CLAIMS_UPDATE, SYSTEM
@@ -36,7 +36,7 @@ def push(fleet: Fleet, *, patience: float = PATIENCE) -> list[str]:
                 patience=patience,
             )
         )
-    except LinkError as error:
+    except EngineUnreachable as error:
         raise FleetError(f"{error}; {NOT_TOLD}") from None
     if refused:
         raise FleetError(f"the engine {refused[0][0]} refuses what it is told: {refused[0][1]}; {NOT_TOLD}")

@@ -30,7 +30,7 @@ from outvote.log.records import (
     read_switch,
     read_task,
 )
-from outvote.log.replay_buffer import Kept
+from outvote.log.replay_buffer import ReplayBuffer
 
 LARGEST_ANSWER = 256 * 1024
 """Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
@@ -47,7 +47,7 @@ class Proposal:
     payload: bytes
 
 
-class FoldedTask:
+class TaskState:
     """One task as the log tells it."""
 
     def __init__(self, task_id: str, task: Task, stored: float = 0.0) -> None:
@@ -87,7 +87,7 @@ class FoldedTask:
         """Of Tally: events, and tallies in which none or all succeeded, that count no more. They were sent and seen."""
         self._lives: dict[str, int] = {}
         """By edge: incarnations since it was last discounted."""
-        self._kept: Kept | None = Kept()
+        self._kept: ReplayBuffer | None = ReplayBuffer()
         """What counts, to be counted again; None when nothing is decided any more."""
 
     @property
@@ -164,10 +164,10 @@ class FoldedTask:
         self.discounted.append(discounted)
         self._lives.pop(edge, None)
         events, unanimous = self._reported()
-        before, self._kept = self._kept, Kept()
+        before, self._kept = self._kept, ReplayBuffer()
         self.server = protocols.server(self.task)
         adopted = 0
-        for each in before.told_without(edge):
+        for each in before.excluding(edge):
             if each is None:
                 self._tell(adopted)
                 self._kept.adopt()
@@ -226,10 +226,10 @@ class FoldedTask:
 
 
 @dataclass
-class Fold:
+class LogState:
     """All tasks, and how far the log was read."""
 
-    tasks: dict[str, FoldedTask] = field(default_factory=dict)
+    tasks: dict[str, TaskState] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     """Tasks that were, and those that never came to be: their name was taken when their record was stored."""
     read: int = 0
@@ -243,7 +243,7 @@ class Fold:
     unreadable: dict[str, str] = field(default_factory=dict)
     """By id, the tasks whose record this version cannot read, and why. It does not judge them: people are told."""
 
-    def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> FoldedTask | None:
+    def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> TaskState | None:
         """Read one record; returns the task that it touched. When it was `stored` is only noted, for people."""
         self.read = sequence
         try:
@@ -256,13 +256,13 @@ class Fold:
             task.touched = sequence
         return task
 
-    def _touch(self, where: UpSubject | DownSubject, payload: bytes, stored: float) -> FoldedTask | None:
+    def _touch(self, where: UpSubject | DownSubject, payload: bytes, stored: float) -> TaskState | None:
         task = self.tasks.get(where.task_id)
         if isinstance(where, DownSubject) and where.kind == "task":
             if task is not None or where.task_id in self.deleted or where.task_id in self.unreadable:
                 return None
             try:
-                created = FoldedTask(where.task_id, read_task(payload), stored)
+                created = TaskState(where.task_id, read_task(payload), stored)
             except OutvoteError as error:
                 self.unreadable[where.task_id] = str(error)
                 raise
@@ -319,7 +319,7 @@ class Fold:
         if len(edge.incarnations) < MOST_LIVES:
             edge.incarnations.add(where.incarnation)
 
-    def _discount(self, task: FoldedTask, name: str, stored: float) -> None:
+    def _discount(self, task: TaskState, name: str, stored: float) -> None:
         discounted = task.discount(name, self.read, stored)
         if discounted is None:
             return
@@ -330,7 +330,7 @@ class Fold:
         else:
             self.pending.discard(task.task_id)
 
-    def named(self, name: str) -> FoldedTask | None:
+    def named(self, name: str) -> TaskState | None:
         """The task that has this name now."""
         return next((task for task in self.tasks.values() if task.task.name == name), None)
 

@@ -16,7 +16,7 @@ _HEAD: Final = Struct("<IQH")  # the number of its life, its sequence, twice the
 _ELIMINATION: Final = _HEAD.pack(ADOPTED, 0, 0)
 
 
-class KeptMessage(NamedTuple):
+class BufferedMessage(NamedTuple):
     """One message, as it came."""
 
     edge: str
@@ -27,7 +27,7 @@ class KeptMessage(NamedTuple):
     """The server counted it; one that it refused may count where another edge is discounted, and leaves its place."""
 
 
-class Kept:
+class ReplayBuffer:
     """Messages that could be read, and where among them the log had an elimination."""
 
     __slots__ = ("_lives", "_told")
@@ -53,7 +53,7 @@ class Kept:
         """The log has the next elimination."""
         self._told += _ELIMINATION
 
-    def told_without(self, edge: str) -> Iterator[KeptMessage | None]:
+    def excluding(self, edge: str) -> Iterator[BufferedMessage | None]:
         """All that was kept but the messages of this edge, in order; None is the next elimination."""
         lives, told = list(self._lives), bytes(self._told)
         start, end = 0, len(told)
@@ -66,4 +66,4 @@ class Kept:
                 continue
             name, incarnation = lives[number]
             if name != edge:
-                yield KeptMessage(name, incarnation, sequence, told[payload_at:start], size % 2 == 1)
+                yield BufferedMessage(name, incarnation, sequence, told[payload_at:start], size % 2 == 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from outvote.core.tally_server import TallyServer
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import DOWN, UpSubject, parse
 from outvote.observability.logs import event
 from outvote.observability.once_per_minute import OncePerMinute
@@ -34,7 +34,7 @@ class _Seen(NamedTuple):
     discounts: int
 
 
-class Journal:
+class EventLog:
     """One for each server."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Journal:
         """Edges that are in the log, or were heard of."""
         self._silent: set[str] = set()
 
-    def begin(self, fold: Fold) -> None:
+    def begin(self, fold: LogState) -> None:
         """All that was in the log has been read: from now on, things happen."""
         self._begun = True
         self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}
@@ -55,13 +55,13 @@ class Journal:
         for task_id, why in fold.unreadable.items():
             _tell_unreadable(task_id, why)
 
-    def note_unreadable(self, fold: Fold, subject: str) -> None:
+    def note_unreadable(self, fold: LogState, subject: str) -> None:
         """A record of no task was read: if it is a task that this version cannot read, say so."""
         task_id = subject.removeprefix(f"{DOWN}.").removesuffix(".task")
         if self._begun and subject.endswith(".task") and task_id in fold.unreadable:
             _tell_unreadable(task_id, fold.unreadable[task_id])
 
-    def note(self, fold: Fold, task: FoldedTask, subject: str, now: float) -> None:
+    def note(self, fold: LogState, task: TaskState, subject: str, now: float) -> None:
         """A record of this task was read."""
         if not self._begun:
             return
@@ -125,7 +125,7 @@ class Journal:
             _tell_refused(edge, task_id, count)
 
 
-def _seen(task: FoldedTask) -> _Seen:
+def _seen(task: TaskState) -> _Seen:
     held = isinstance(task.server, TallyServer) and task.server.held
     return _Seen(len(task.eliminations), task.stopped, held, task.killed, task.refused, len(task.discounted))
 

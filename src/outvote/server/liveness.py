@@ -18,7 +18,7 @@ MOST_EDGES: Final = 100_000
 EdgeState: TypeAlias = Literal["alive", "awaited", "silent", "missing"]
 
 
-class Signs:
+class Liveness:
     """When each edge was last heard of; `started` is when this server began to listen."""
 
     def __init__(self, started: float) -> None:

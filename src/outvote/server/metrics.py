@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.observability.metrics_page import Labels, counter, gauge, one
 from outvote.server.admin.views import status
 from outvote.server.liveness import EdgeState
@@ -32,7 +32,7 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 BITS: Final = 8
 """In a byte, which is the unit by the conventions of Prometheus: a payload of three bits is .375 bytes."""
-GAUGES: Final[tuple[tuple[str, str, Callable[[FoldedTask], float | None]], ...]] = (
+GAUGES: Final[tuple[tuple[str, str, Callable[[TaskState], float | None]], ...]] = (
     ("outvote_task_arms", "Arms of the task.", lambda found: len(found.task.arms)),
     ("outvote_task_arms_remaining", "Arms that remain.", lambda found: len(found.announced)),
     ("outvote_task_running", "Whether it runs.", lambda found: status(found) in ("running", "held")),
@@ -196,5 +196,5 @@ def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
     return found
 
 
-def _labels(found: FoldedTask) -> Labels:
+def _labels(found: TaskState) -> Labels:
     return {"task": found.task.name, "id": found.task_id, "protocol": found.task.protocol}

@@ -18,7 +18,7 @@ PATIENCE: Final = 2.5
 """Periods without a sign of life after which an edge is silent: one may be lost on the way, not two."""
 
 
-class Pace:
+class PollRate:
     """What one server tells, and what that means for the silence of an edge."""
 
     def __init__(self) -> None:

@@ -17,16 +17,16 @@ from outvote.concurrency import cancel
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
 from outvote.engine.follower import Follower
-from outvote.engine.nats_log import Link
+from outvote.engine.nats_log import NatsLog
 from outvote.log.catch_up import ASK_EVERY
 from outvote.log.expectation import Expectation
 from outvote.log.history import EdgeHistory
-from outvote.log.log_state import Fold, FoldedTask
+from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import DOWN, UP, DownSubject, discount_record, switch_record, task_record
 from outvote.server.changes import FLEET, Changes
-from outvote.server.event_log import Journal
-from outvote.server.liveness import EdgeState, Signs
-from outvote.server.poll_rate import Pace
+from outvote.server.event_log import EventLog
+from outvote.server.liveness import EdgeState, Liveness
+from outvote.server.poll_rate import PollRate
 
 STRAGGLERS: Final = 1.0
 """Seconds after which an engine has stored what it had taken of an edge before it shut it out."""
@@ -41,15 +41,15 @@ class NameTaken(InvalidTask):
 class SyncServer:
     """One server process."""
 
-    def __init__(self, link: Link, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, link: NatsLog, *, clock: Callable[[], float] = time.time) -> None:
         """`clock` gives seconds since 1970."""
         self.link = link
         self.clock = clock
-        self.fold = Fold()
-        self.signs = Signs(clock())
-        self.pace = Pace()
+        self.fold = LogState()
+        self.signs = Liveness(clock())
+        self.pace = PollRate()
         self.changes = Changes()
-        self._journal = Journal()
+        self._journal = EventLog()
         self._caught_up = False
         self._due = asyncio.Event()
         """Set when there may be something to propose."""
@@ -213,7 +213,7 @@ class SyncServer:
         if self.signs.hear(edge, self.clock()):
             self.changes.note(FLEET)
 
-    def _tell(self, task: FoldedTask | None, subject: str) -> None:
+    def _tell(self, task: TaskState | None, subject: str) -> None:
         """Tell those who watch, and the log, of a record that was read."""
         if task is not None:
             self._journal.note(self.fold, task, subject, self.clock())
@@ -237,7 +237,7 @@ class SyncServer:
         finally:
             self._waiters.remove(waiter)
 
-    def _known(self, task_id: str) -> FoldedTask:
+    def _known(self, task_id: str) -> TaskState:
         if task_id not in self.fold.tasks:
             raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.fold.tasks) or 'none'}")
         return self.fold.tasks[task_id]

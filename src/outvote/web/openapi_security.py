@@ -21,7 +21,7 @@ BY_THE_LISTENER: Final = ("408", "431")
 """Those that come before anybody looks at the path."""
 
 
-def with_doors(
+def add_security(
     document: dict[str, Any], *, tokens: str, without: Collection[str], failures: str = ""
 ) -> dict[str, Any]:
     """The document with them. `tokens` says whose are good, `without` are the paths that need none; `failures` are the

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from outvote.access.tokens import TokenBook
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 from outvote.log.records import check_name
 from outvote.observability import metrics_page
 from outvote.server import metrics as server_metrics
@@ -123,7 +123,7 @@ class Admin:
             raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
         return answer(Discounted(edge, tasks))
 
-    async def create_task(self, task: Task) -> FoldedTask:
+    async def create_task(self, task: Task) -> TaskState:
         """The new task, once it is in the log."""
         return self.server.fold.tasks[await self.stored(self.server.create(task))]
 
@@ -175,7 +175,7 @@ class Admin:
             tuple(UnreadableTask(task_id, why) for task_id, why in fold.unreadable.items()),
         )
 
-    def describe_task(self, found: FoldedTask) -> TaskDescription:
+    def describe_task(self, found: TaskState) -> TaskDescription:
         """Intervals take a while: they are computed again only when something has changed."""
         known = self._described.get(found.task_id)
         if known is None or known[0] != found.touched:
@@ -187,7 +187,7 @@ class Admin:
 
     # ---- how it works
 
-    def find(self, request: Request) -> FoldedTask:
+    def find(self, request: Request) -> TaskState:
         """By id, else by name."""
         asked: str = request.path_params["task"]
         tasks = self.server.fold.tasks

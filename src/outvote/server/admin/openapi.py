@@ -14,7 +14,7 @@ from outvote.server.admin.fleet import EdgeList
 from outvote.server.admin.requests import LARGEST_BODY, NewTask
 from outvote.server.admin.views import Discounted, Health, TaskDescription, TaskList, TaskSummary
 from outvote.web import problems
-from outvote.web.openapi_security import with_doors
+from outvote.web.openapi_security import add_security
 from outvote.web.problems import Problem
 
 NO_BODY: Final = "No body is needed, and none is read."
@@ -136,7 +136,7 @@ def openapi() -> dict[str, Any]:
     paths["/v1/tasks"]["post"]["responses"]["201"]["headers"] = {
         "Location": {"description": "Where the task is shown.", "schema": {"type": "string"}}
     }
-    return with_doors(
+    return add_security(
         document,
         tokens="An admin's; a viewer's for GET and HEAD.",
         without=("/healthz", "/openapi.json"),

@@ -17,7 +17,7 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.log.expectation import Expectation
 from outvote.log.history import Discount
-from outvote.log.log_state import FoldedTask
+from outvote.log.log_state import TaskState
 
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
 
@@ -169,7 +169,7 @@ class Health(msgspec.Struct, frozen=True):
 # ---- from the fold
 
 
-def status(found: FoldedTask) -> Status:
+def status(found: TaskState) -> Status:
     """Where the task stands; one that has found its winner stays finished when it is stopped."""
     server = found.server
     if found.winner is not None:
@@ -181,7 +181,7 @@ def status(found: FoldedTask) -> Status:
     return "held" if isinstance(server, TallyServer) and server.held else "running"
 
 
-def summary(found: FoldedTask) -> TaskSummary:
+def summary(found: TaskState) -> TaskSummary:
     """A task in short."""
     task, ledger, winner = found.task, found.ledger, found.winner
     return TaskSummary(
@@ -210,7 +210,7 @@ def summary(found: FoldedTask) -> TaskSummary:
     )
 
 
-def description(found: FoldedTask) -> TaskDescription:
+def description(found: TaskState) -> TaskDescription:
     """All about one task."""
     short = summary(found)
     leader = _leader(found)
@@ -229,7 +229,7 @@ def description(found: FoldedTask) -> TaskDescription:
     )
 
 
-def _arms(found: FoldedTask) -> tuple[ArmView, ...]:
+def _arms(found: TaskState) -> tuple[ArmView, ...]:
     task, server = found.task, found.server
     eliminated = {
         arm: EliminationView(number, *moment)
@@ -255,7 +255,7 @@ def _arms(found: FoldedTask) -> tuple[ArmView, ...]:
     )
 
 
-def _leader(found: FoldedTask) -> int | None:
+def _leader(found: TaskState) -> int | None:
     """Votes cannot tell; of equal ones the lowest index."""
     if not isinstance(found.server, TallyServer):
         return None
@@ -264,7 +264,7 @@ def _leader(found: FoldedTask) -> int | None:
     return max(known, key=lambda arm: (known[arm], -arm), default=None)
 
 
-def _lifts(found: FoldedTask, leader: int) -> tuple[LiftView, ...]:
+def _lifts(found: TaskState, leader: int) -> tuple[LiftView, ...]:
     """Over each arm of which something was reported."""
     assert isinstance(found.server, TallyServer)
     told = []
@@ -277,7 +277,7 @@ def _lifts(found: FoldedTask, leader: int) -> tuple[LiftView, ...]:
     return tuple(told)
 
 
-def _edges(found: FoldedTask) -> tuple[EdgeView, ...]:
+def _edges(found: TaskState) -> tuple[EdgeView, ...]:
     newest: dict[str, EdgeView] = {}
     for (edge, incarnation), last in found.highest.items():
         before = newest[edge].incarnations if edge in newest else ()
