@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
-from browser.windows import launched
+from browser.conftest import chromium
 from network.conftest import edge, start
 from network.processes import Running, Start, an_edge, commands, request
 
-__all__ = ["edge", "start"]
+__all__ = ["chromium", "edge", "start"]
 
 ROOT = Path(__file__).parents[2]
 JS = Path(__file__).parent / "js"
@@ -40,12 +39,6 @@ def server(shared_server: Running) -> Iterator[Running]:
 @pytest.fixture
 def ams(start: Start, server: Running) -> Running:
     return an_edge(start, server, "ams")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="session")
