@@ -14,6 +14,7 @@ import pytest
 from dashboard.looking import Looking, looking, shown
 from network.holders import Holders
 from network.operating import TALLY
+from network.processes import DEADLINE
 from outvote.files import write_private
 from outvote.network.admin_guard import LONGEST_LOGIN, local_path
 from outvote.network.engine import Engine
@@ -26,7 +27,7 @@ def holders(tmp_path: Path) -> Holders:
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 30))
+    asyncio.run(asyncio.wait_for(scenario, DEADLINE))
 
 
 async def html(seen: Looking, path: str) -> str:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from network.edge_http import ARMS, ask, client_of, eliminate, host, read_metrics, task, within_deadline
-from network.processes import Running, Start, an_edge, request
+from network.processes import Start, an_edge, request
 from outvote.network.edge import NO_TICKET, Edge
 from outvote.network.edge_api import make_app
 from outvote.network.edge_bodies import LARGEST_BODY
@@ -340,7 +340,8 @@ def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: i
 # ---- nothing of a context is kept
 
 
-def test_nothing_of_a_context_is_stored_logged_or_measured(start: Start, server: Running, tmp_path: Path) -> None:
+def test_nothing_of_a_context_is_stored_logged_or_measured(start: Start, tmp_path: Path) -> None:
+    server = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
     edge = an_edge(start, server, "ams", "--log", "json", "--log-level", "debug")
     create(server, edge)
     url = edge.url("edge")
