@@ -22,17 +22,11 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from helpers.bare_clients import bare_client
-from helpers.processes import OUTVOTE, Running, comes, commands, free_port, until
+from helpers.operating import TALLY, VOTES
+from helpers.processes import DEADLINE, OUTVOTE, Running, comes, commands, free_port, until
+from outvote.log.records import SYNC
 
-SHOP: dict[str, Any] = {
-    "name": "shop",
-    "protocol": "tally",
-    "arms": ["red", "green", "blue"],
-    "players": 9,
-    "epsilon": 0,
-    "delta": 0.05,
-}
-VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
+SHOP: dict[str, Any] = {**TALLY, "arms": ["red", "green", "blue"], "players": 9}
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|-----BEGIN (?:EC |RSA )?PRIVATE KEY-----")
 """Seeds of NATS' keys, tokens, keys of certificates."""
 REFUSED = "Violation|authentication|authorization|revoked|expired"
@@ -74,7 +68,7 @@ class Secured:
     def command(self, *arguments: str) -> str:
         """`outvote fleet`, as people use it."""
         done = subprocess.run(
-            [*OUTVOTE, "fleet", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=60, check=False
+            [*OUTVOTE, "fleet", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=DEADLINE
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -85,7 +79,7 @@ class Secured:
     def client(self, token: str | None) -> httpx.Client:
         """Somebody who talks to the server over HTTPS."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, verify=self.trust(), trust_env=False, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, verify=self.trust(), trust_env=False, timeout=DEADLINE)
 
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.fleet / "ca.pem"))
@@ -189,6 +183,11 @@ class Intruder:
         said = self.troubles[-1]
         assert "permissions violation" in said.lower(), said
         return said
+
+    async def ask(self) -> dict[str, Any]:
+        """What a server answers to an edge that knows nothing yet."""
+        question = b'{"incarnation": "a", "tasks": {}}'
+        return dict(json.loads((await self.client.request(f"{SYNC}.mallory", question, timeout=DEADLINE)).data))
 
     async def silence(self, subject: str, payload: bytes = b"") -> None:
         """A request that nobody may answer, since it does not arrive."""

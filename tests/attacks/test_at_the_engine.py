@@ -20,7 +20,7 @@ from attacks.conftest import Attack
 from attacks.secured import SHOP, Intruder, Secured
 from fleet.places import read_claims
 from helpers.bare_clients import let_go
-from helpers.processes import comes, until
+from helpers.processes import DEADLINE, comes, until
 from outvote.core.messages import Elimination, Tally
 from outvote.core.task import Task
 from outvote.engine.follower import ALREADY_THERE
@@ -154,10 +154,9 @@ def test_have_an_answer_put_where_others_listen(
     back."""
     task_id = secured.task_id("votes")
     trap = f"{place}.{task_id}.stop"
-    asked = b'{"incarnation": "a", "tasks": {}}'
     subject, payload = {
         "a message": (str(UpSubject("mallory", task_id, f"trap-{place[8:]}-{marked}", 0)), b"\xff"),
-        "a question": (f"{SYNC}.mallory", asked),
+        "a question": (f"{SYNC}.mallory", b'{"incarnation": "a", "tasks": {}}'),
     }[how]
     marks = {"Nats-Stream": STREAM, "Nats-Subject": str(DownSubject(task_id, "stop"))} if marked else None
 
@@ -165,7 +164,7 @@ def test_have_an_answer_put_where_others_listen(
         async with secured.intruder() as mallory:
             await mallory.client.publish(subject, payload, reply=trap, headers=marks)
             await mallory.client.flush()
-            await mallory.client.request(f"{SYNC}.mallory", asked, timeout=10)  # what came before it was answered, too
+            await mallory.ask()  # what came before it was answered, too
 
     asyncio.run(run())
     secured.speak_of("votes")
@@ -190,7 +189,7 @@ def test_repeat_a_message(secured: Secured, attack: Attack) -> None:
     async def run() -> list[int]:
         codes = []
         async with secured.intruder("carol") as carol:
-            stream = carol.client.jetstream(timeout=10)
+            stream = carol.client.jetstream(timeout=DEADLINE)
             await stream.publish(where, b"\xff", stream=STREAM)
             for payload in (b"\xff", b"\x00"):
                 with pytest.raises(APIError) as refused:
@@ -309,7 +308,7 @@ def test_without_a_credential(secured: Secured, attack: Attack) -> None:
         client = Client()
         options = {"tls": secured.trust(), "tls_handshake_first": True, "allow_reconnect": False}
         with pytest.raises(NatsError, match=LET_IN):
-            await client.connect(secured.nats, connect_timeout=5, **options)  # type: ignore[arg-type]
+            await client.connect(secured.nats, connect_timeout=DEADLINE, **options)  # type: ignore[arg-type]
         await let_go(client)
 
     asyncio.run(run())

@@ -17,7 +17,7 @@ import pytest
 
 from attacks.conftest import Attack
 from attacks.secured import Secured
-from helpers.processes import OUTVOTE, until
+from helpers.processes import DEADLINE, OUTVOTE, until
 from outvote.fleet.certificates import new_authority, new_certificate
 
 NOW = time.time()
@@ -42,7 +42,7 @@ def impostor(greet: Callable[[socket.socket], socket.socket]) -> Iterator[tuple[
 
     def take(connection: socket.socket) -> None:
         with connection:
-            connection.settimeout(0.5)
+            connection.settimeout(5)
             heard.connections += 1
             try:
                 talking = greet(connection)
@@ -96,16 +96,7 @@ def test_in_the_place_of_the_engine(secured: Secured, attack: Attack, tmp_path: 
 
     log = tmp_path / "edge.log"
     with impostor(greet) as (port, heard):
-        own = [
-            "--nats",
-            f"tls://127.0.0.1:{port}",
-            "--store",
-            str(tmp_path / "edge.db"),
-            "--port",
-            "0",
-            "--log",
-            "json",
-        ]
+        own = ("--nats", f"tls://127.0.0.1:{port}", "--store", str(tmp_path / "edge.db"), "--log", "json")
         secured.start("edge", "--kit", str(kit), "--port", "0", *own, log=log)
         until(lambda: heard.connections >= 2, "the site has tried more than once")
     assert b"CONNECT" not in heard.bytes
@@ -127,7 +118,7 @@ def test_in_the_place_of_the_server(secured: Secured, attack: Attack, tmp_path: 
         told = json.loads((kit / "kit.json").read_text())
         (kit / "kit.json").write_text(json.dumps({**told, "server": f"https://127.0.0.1:{port}"}))
         done = subprocess.run(
-            [*OUTVOTE, "task", "list", "--kit", str(kit)], capture_output=True, text=True, timeout=60, check=False
+            [*OUTVOTE, "task", "list", "--kit", str(kit)], capture_output=True, text=True, timeout=DEADLINE, check=False
         )
     assert done.returncode == 1
     assert "certificate" in done.stderr.lower()

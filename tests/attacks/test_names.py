@@ -12,7 +12,7 @@ from nats.errors import Error as NatsError
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Secured
 from attacks.test_at_the_engine import tally
-from helpers.processes import until
+from helpers.processes import DEADLINE, until
 from outvote.cli.main import main
 from outvote.engine.nats_log import STREAM
 from outvote.log.records import UP
@@ -57,7 +57,9 @@ def test_subjects_with_wildcards(secured: Secured, attack: Attack, subject: str)
             with suppress(NatsError, TimeoutError):
                 await mallory.client.jetstream(timeout=1).publish(subject, tally(), stream=STREAM)
         async with secured.intruder() as mallory:  # the engine may have ended the connection
-            await mallory.client.jetstream(timeout=10).publish(f"{UP}.mallory.t.after.{place}", b"", stream=STREAM)
+            await mallory.client.jetstream(timeout=DEADLINE).publish(
+                f"{UP}.mallory.t.after.{place}", b"", stream=STREAM
+            )
 
     unknown = secured.unknown()
     place = int(unknown)

@@ -12,7 +12,7 @@ import pytest
 
 from attacks.conftest import Attack
 from attacks.secured import SHOP, Secured
-from helpers.processes import until
+from helpers.processes import DEADLINE, until
 from outvote.access.tokens import PREFIX, make_token, read_tokens, tokens_file
 from outvote.files import write_private
 
@@ -85,11 +85,11 @@ def test_clients_that_never_finish(secured: Secured, attack: Attack) -> None:
     try:
         for half in (b"", b"GET /v1/tasks HT", body):
             for port, tls in ((secured.server.port("server"), True), (secured.honest.port("edge"), False)):
-                plain = socket.create_connection(("127.0.0.1", int(port)), timeout=30)
+                plain = socket.create_connection(("127.0.0.1", int(port)), timeout=DEADLINE)
                 slow.append(secured.trust().wrap_socket(plain, server_hostname="127.0.0.1") if tls else plain)
                 slow[-1].sendall(half)
         slow.append(
-            socket.create_connection(("127.0.0.1", int(secured.server.port("server"))), timeout=30)
+            socket.create_connection(("127.0.0.1", int(secured.server.port("server"))), timeout=DEADLINE)
         )  # no TLS yet
         assert secured.operator.get("/v1/tasks").status_code == 200
         assert secured.application.get("/v1/tasks").status_code == 200
@@ -121,7 +121,7 @@ def heard(connection: socket.socket) -> bytes:
 def test_plaintext(secured: Secured, attack: Attack) -> None:
     with pytest.raises(httpx.HTTPError):
         httpx.get(secured.url.replace("https", "http") + "/v1/tasks", trust_env=False)
-    with socket.create_connection(("127.0.0.1", int(secured.nats.rpartition(":")[2])), timeout=30) as plain:
+    with socket.create_connection(("127.0.0.1", int(secured.nats.rpartition(":")[2])), timeout=DEADLINE) as plain:
         plain.sendall(b'CONNECT {"verbose":false}\r\nPUB outvote.up.mallory.a.b.0 1\r\nx\r\nPING\r\n')
         answer = heard(plain)
     assert b"PONG" not in answer

@@ -13,7 +13,7 @@ from nats.js.errors import APIError
 from attacks.conftest import Attack
 from attacks.secured import Secured
 from attacks.test_at_the_engine import EDGE
-from helpers.processes import comes, until
+from helpers.processes import DEADLINE, comes, until
 from outvote.engine.nats_log import STREAM, stream_config
 from outvote.log.records import SYNC, UpSubject
 
@@ -31,7 +31,7 @@ def store(secured: Secured, payloads: list[bytes], *, life: str, task: str = "sh
 
     async def run() -> None:
         async with secured.intruder() as mallory:
-            stream = mallory.client.jetstream(timeout=30)
+            stream = mallory.client.jetstream(timeout=DEADLINE)
             for begin in range(0, len(payloads), 200):
                 await asyncio.gather(
                     *(
@@ -68,7 +68,7 @@ def test_oversized_payloads(secured: Secured, attack: Attack) -> None:
     async def run() -> None:
         async with secured.intruder() as mallory:
             with pytest.raises(APIError, match="message size exceeds"):
-                await mallory.client.jetstream(timeout=10).publish(str(where), bytes(largest + 1), stream=STREAM)
+                await mallory.client.jetstream(timeout=DEADLINE).publish(str(where), bytes(largest + 1), stream=STREAM)
         async with secured.intruder() as mallory:
             mallory.client._max_payload = 1 << 30  # what the engine told is not looked at
             await mallory.client.publish(str(where), bytes(400 * 1024))
@@ -111,8 +111,7 @@ def test_questions_that_are_none(secured: Secured, attack: Attack) -> None:
                     await mallory.client.request(f"{SYNC}.mallory", nonsense, timeout=0.5)
                 except (TimeoutError, NatsError):
                     continue
-            answer = await mallory.client.request(f"{SYNC}.mallory", b'{"incarnation": "a", "tasks": {}}', timeout=10)
-            assert b'"tasks"' in answer.data  # the server goes on answering
+            assert "tasks" in await mallory.ask()  # the server goes on answering
 
     asyncio.run(run())
     attack.refused(

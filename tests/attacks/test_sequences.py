@@ -22,7 +22,7 @@ from attacks.test_at_the_engine import EDGE, forbidden, violation
 from helpers.processes import DEADLINE, until
 from outvote.engine.follower import NOT_THERE
 from outvote.engine.nats_log import STREAM
-from outvote.log.records import DOWN, LIVE, SYNC, UP, DownSubject, UpSubject, parse
+from outvote.log.records import DOWN, LIVE, UP, DownSubject, UpSubject, parse
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 OF = "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -35,6 +35,7 @@ class Watcher:
 
     def __init__(self, secured: Secured, intruder: Intruder, life: str) -> None:
         self.client = intruder.client
+        self.ask = intruder.ask
         self._task_id = secured.task_id("votes")
         self._life = life
         self._numbers = itertools.count()
@@ -42,7 +43,7 @@ class Watcher:
     async def send(self, headers: dict[str, str] | None = None) -> dict[str, Any]:
         """What the engine says to a message of its own that is of no use to anybody."""
         subject = str(UpSubject("mallory", self._task_id, self._life, next(self._numbers)))
-        answer = await self.client.request(subject, b"\xff", headers=headers, timeout=10)
+        answer = await self.client.request(subject, b"\xff", headers=headers, timeout=DEADLINE)
         return dict(json.loads(answer.data))
 
     async def place(self, subject: str) -> int:
@@ -63,7 +64,7 @@ async def watcher(secured: Secured, life: str) -> AsyncIterator[Watcher]:
 
 async def api(client: Any, call: str, **question: object) -> dict[str, Any]:
     """What the engine tells who may read the log."""
-    answer = await client.request(f"$JS.API.STREAM.{call}.{STREAM}", json.dumps(question).encode(), timeout=10)
+    answer = await client.request(f"$JS.API.STREAM.{call}.{STREAM}", json.dumps(question).encode(), timeout=DEADLINE)
     return dict(json.loads(answer.data))
 
 
@@ -131,7 +132,7 @@ def test_a_site_sees_that_another_begins_with_a_new_store(secured: Secured) -> N
         async with watcher(secured, "lives") as mallory, secured.intruder("carol") as carol:
             places = []
             for life in ("one", "two"):
-                await carol.client.request(str(UpSubject("carol", task_id, life, 7)), b"\xff", timeout=10)
+                await carol.client.request(str(UpSubject("carol", task_id, life, 7)), b"\xff", timeout=DEADLINE)
                 places.append(await mallory.place(f"{UP}.carol.{task_id}.*.7"))
             assert 0 < places[0] < places[1]
 
@@ -169,12 +170,8 @@ def test_a_site_sees_how_long_the_log_is(secured: Secured) -> None:
             refused = await mallory.send({"Nats-Expected-Last-Sequence": NEVER})
             assert refused["error"]["description"] == f"wrong last sequence: {stored['seq']}"
             async with asyncio.timeout(DEADLINE):
-                while (await ask(mallory))["read"] < stored["seq"]:
+                while (await mallory.ask())["read"] < stored["seq"]:
                     await asyncio.sleep(0.01)
-
-    async def ask(mallory: Watcher) -> dict[str, Any]:
-        question = b'{"incarnation": "a", "tasks": {}}'
-        return dict(json.loads((await mallory.client.request(f"{SYNC}.mallory", question, timeout=10)).data))
 
     asyncio.run(run())
 
@@ -189,7 +186,7 @@ def test_ids_of_messages_are_visible_and_honest_sites_give_none(secured: Secured
             secured.intruder("carol") as carol,
             reader(secured) as server,
         ):
-            sent = await carol.client.request(where, b"\xff", headers={"Nats-Msg-Id": "mine"}, timeout=10)
+            sent = await carol.client.request(where, b"\xff", headers={"Nats-Msg-Id": "mine"}, timeout=DEADLINE)
             assert await mallory.send({"Nats-Msg-Id": "mine"}) == json.loads(sent.data) | {"duplicate": True}
             refused = await mallory.send({"Nats-Expected-Last-Msg-Id": "other"})
             assert refused["error"]["description"] == "wrong last msg ID: mine"

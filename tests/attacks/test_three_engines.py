@@ -44,7 +44,7 @@ def test_a_message_that_expects_another_id_stops_the_log_of_three_engines_from_n
             await link.store(f"{DOWN}.shop.task", b"{}")
         async with guest(urls[0], "mallory", own) as mallory:
             headers = {"Nats-Expected-Last-Msg-Id": "other"}
-            answer = await mallory.client.request(f"{UP}.mallory.shop.life.0", b"", headers=headers, timeout=30)
+            answer = await mallory.client.request(f"{UP}.mallory.shop.life.0", b"", headers=headers, timeout=DEADLINE)
             assert json.loads(answer.data)["error"]["description"] == "wrong last msg ID: "
             async with asyncio.timeout(DEADLINE):
                 while not stopped():

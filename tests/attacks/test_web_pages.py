@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pytest
 from playwright.sync_api import Browser
 
 from attacks.conftest import Attack
 from attacks.secured import Secured
-from browser.windows import PATIENCE, launched
+from browser.conftest import chromium
+from browser.windows import PATIENCE
+
+__all__ = ["chromium"]
 
 TRY = """async ([server, edge]) => {
   const told = {};
@@ -37,12 +39,6 @@ TRY = """async ([server, edge]) => {
   await attempt('decide, read', edge + '/v1/tasks/shop/decide', {method: 'POST'});
   return told;
 }"""
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @contextmanager

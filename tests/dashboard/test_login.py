@@ -14,6 +14,7 @@ import pytest
 from dashboard.looking import Looking, looking, shown
 from helpers.holders import Holders
 from helpers.operating import TALLY
+from helpers.processes import DEADLINE
 from outvote.access.tokens import TokenBook, make_token, tokens_file
 from outvote.engine.process import Engine
 from outvote.files import write_private
@@ -26,7 +27,7 @@ def holders(tmp_path: Path) -> Holders:
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(scenario, 30))
+    asyncio.run(asyncio.wait_for(scenario, DEADLINE))
 
 
 async def html(seen: Looking, path: str) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 import uvloop
@@ -31,19 +31,11 @@ SLOW = {"arms": 50, "players": 200, "difference": 0.002}
 WRONG = {"arms": 1}
 TASK = Task(**{**TALLY, "arms": 2, "players": 4})
 
-Run: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """The server runs on uvloop, whose processes are its own."""
-    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-
-    def on_loop(work: Coroutine[Any, Any, None]) -> None:
-        with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(work)
-
-    return on_loop
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """As the server does, on uvloop: its processes are its own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
 
 
 def planners(parent: int | None = None) -> list[int]:
@@ -79,7 +71,7 @@ async def answers(planner: Planner) -> None:
     assert 0 < found["low"] <= found["draws"] <= found["high"]
 
 
-def test_a_plan_is_what_the_command_says_and_is_asked_for_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_what_the_command_says_and_is_asked_for_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--arms", "2", "--players", "4", "--difference", "0.4", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     told: list[int] = []
@@ -101,7 +93,7 @@ def test_a_plan_is_what_the_command_says_and_is_asked_for_once(run: Run, capsys:
     assert told == [1]
 
 
-def test_questions_at_once_are_answered_one_by_one_and_what_is_refused_says_why(run: Run) -> None:
+def test_questions_at_once_are_answered_one_by_one_and_what_is_refused_says_why() -> None:
     expected = estimate.of_tally(ask(**QUICK), TASK)
 
     async def ask_them() -> None:
@@ -132,7 +124,7 @@ def test_questions_at_once_are_answered_one_by_one_and_what_is_refused_says_why(
     run(ask_them())
 
 
-def test_a_process_that_is_killed_at_work_fails_that_question_and_no_other(run: Run) -> None:
+def test_a_process_that_is_killed_at_work_fails_that_question_and_no_other() -> None:
     async def ask_them() -> None:
         planner = Planner()
         try:
@@ -157,9 +149,7 @@ def test_a_process_that_is_killed_at_work_fails_that_question_and_no_other(run: 
     run(ask_them())
 
 
-def test_a_question_that_is_forgotten_while_it_is_asked_spoils_no_other(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_that_is_forgotten_while_it_is_asked_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "KEPT", 1)
 
     async def ask_them() -> None:
@@ -175,9 +165,7 @@ def test_a_question_that_is_forgotten_while_it_is_asked_spoils_no_other(
     run(ask_them())
 
 
-def test_a_question_that_takes_too_long_is_given_up_and_not_asked_again(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_that_takes_too_long_is_given_up_and_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lest somebody who looks at a page keeps the planner busy for ever."""
 
     async def ask_them() -> None:
@@ -198,7 +186,7 @@ def test_a_question_that_takes_too_long_is_given_up_and_not_asked_again(
     run(ask_them())
 
 
-def test_closing_ends_the_process_whatever_it_does_and_tells_nobody(run: Run) -> None:
+def test_closing_ends_the_process_whatever_it_does_and_tells_nobody() -> None:
     async def starting() -> int:
         await comes(lambda: bool(planners()), "the process is there")
         return planners()[0]
@@ -226,7 +214,7 @@ def test_the_process_dies_with_its_server_however_that_ends() -> None:
 
 
 def test_a_process_that_cannot_be_started_fails_the_question_and_is_tried_again(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def ask_it() -> None:
         told: list[int] = []

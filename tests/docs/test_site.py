@@ -6,19 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
-from docs.blocks import DOCS, ROOT
-
-sys.path.append(str(DOCS))
-
-import site_hooks
+from docs.blocks import ROOT
 
 OUTSIDE = re.compile(r"https?://[^\s\"'`)]*|url\([\"']?//[^)]*")
 COMMENT = re.compile(r"/\*.*?\*/|(?:<|\\3c )!--.*?-->", re.DOTALL)
@@ -84,47 +78,3 @@ def test_scripts_in_pages_ask_for_nothing(pages: dict[str, Page]) -> None:
     for page in pages.values():
         for script in re.findall(r"<script[^>]*>(.*?)</script>", page.path.read_text(encoding="utf-8"), re.DOTALL):
             assert not re.search(r"https?://", script), page.path.name
-
-
-class Structure(HTMLParser):
-    """How often each kind of element is in a text."""
-
-    KINDS = (
-        "blockquote",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "img",
-        "li",
-        "ol",
-        "pre",
-        "strong",
-        "table",
-        "td",
-        "th",
-        "tr",
-        "ul",
-    )
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: Counter[str] = Counter()
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found[tag] += tag in self.KINDS
-
-
-def test_the_site_shows_what_github_shows(pages: dict[str, Page]) -> None:
-    """Two readers of Markdown do not agree on everything: lists without a blank line, stars in formulas, tables."""
-    github = MarkdownIt("gfm-like", {"html": True, "linkify": False})
-    sources = {uri: ROOT / source for source, uri in site_hooks.PAGES.items()}
-    sources |= {str(path.relative_to(DOCS)): path for path in DOCS.rglob("*.md")}
-    for uri, path in sources.items():
-        page = pages[uri.replace("README.md", "index.md").removesuffix(".md") + ".html"].path
-        article = re.search(r"<article.*?</article>", page.read_text(encoding="utf-8"), re.DOTALL)
-        assert article is not None
-        expected = Structure(github.render(path.read_text(encoding="utf-8")))
-        assert Structure(article[0]).found == expected.found, uri

@@ -9,24 +9,35 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 
-from browser.windows import launched
-from helpers.processes import Running, Start, an_edge
+from browser.conftest import chromium
+from helpers.processes import Running, Start, an_edge, commands, request
+
+__all__ = ["chromium"]
 
 ROOT = Path(__file__).parents[2]
 JS = Path(__file__).parent / "js"
 
 
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("server")
+    with commands(folder) as begin:
+        yield begin("server", "--port", "0", "--engine-port", "0", log=folder / "server.log")
+
+
+@pytest.fixture
+def server(shared_server: Running) -> Iterator[Running]:
+    """One for all tests of a process; a test finds no tasks, and leaves none behind."""
+    yield shared_server
+    tasks = f"{shared_server.url('server')}/v1/tasks"
+    for task in request(tasks)["tasks"]:
+        request(f"{tasks}/{task['id']}", method="DELETE")
+
+
 @pytest.fixture
 def ams(start: Start, server: Running) -> Running:
     return an_edge(start, server, "ams")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from helpers.edge_http import ARMS, ask, client_of, eliminate, host, read_metrics, task, within_deadline
-from helpers.processes import Running, Start, an_edge, request
+from helpers.processes import Start, an_edge, request
 from outvote.edge.api import make_app
 from outvote.edge.bodies import LARGEST_BODY
 from outvote.edge.hosted_task import HostedTask
@@ -340,7 +340,8 @@ def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: i
 # ---- nothing of a context is kept
 
 
-def test_nothing_of_a_context_is_stored_logged_or_measured(start: Start, server: Running, tmp_path: Path) -> None:
+def test_nothing_of_a_context_is_stored_logged_or_measured(start: Start, tmp_path: Path) -> None:
+    server = start("server", "--port", "0", "--engine-port", "0", "--store", "log")
     edge = an_edge(start, server, "ams", "--log", "json", "--log-level", "debug")
     create(server, edge)
     url = edge.url("edge")

@@ -18,7 +18,6 @@ from helpers.processes import DEADLINE, Running, comes, complaints, request
 from outvote.engine.process import Engine
 from outvote.server import changes as module
 from outvote.server.changes import FLEET, Changes
-from outvote.web.listener import GRACE
 
 # ---- without a network
 
@@ -193,14 +192,12 @@ def listeners(server: Running, count: int) -> Iterator[list[Listener]]:
         yield made
 
 
-def test_a_server_that_is_told_to_stop_ends_all_streams_in_order_and_at_once(server: Running) -> None:
+def test_a_server_that_is_told_to_stop_ends_all_streams_in_order(server: Running) -> None:
     with listeners(server, 5) as all_of_them:
         for each in all_of_them:
             assert each.next() == []
         request(server.url("server") + "/v1/tasks", TALLY)
-        told_at = time.monotonic()
         code, out, err = server.end(signal.SIGTERM)
-        assert time.monotonic() - told_at < GRACE
         assert (code, out, complaints(err)) == (0, "", [])
         for each in all_of_them:
-            each.response.read()  # raises if it is cut off
+            each.response.read()  # raises if it is cut off, as it is when the time to end in order has passed

@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
@@ -22,20 +21,12 @@ from outvote.core.tally_player import MOST_WAITING, TallyPlayer
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 
+from .test_reward_window import ONLY_SUCCESSES, SLOW_SUCCESSES, Reporting
+
 MEANS = (0.1, 0.3, 0.8)
 WINDOW = 60.0
 
 
-@dataclass(frozen=True)
-class Reporting:
-    """Seconds until an outcome is reported; None is never."""
-
-    success: float | None
-    failure: float | None
-
-
-ONLY_SUCCESSES = Reporting(success=0.5, failure=None)
-SLOW_SUCCESSES = Reporting(success=59.0, failure=0.5)
 SLOW_FAILURES = Reporting(success=0.5, failure=59.0)
 
 

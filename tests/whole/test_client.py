@@ -187,7 +187,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: Kind) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         with client.decision(edge.task, fallback="green") as decision:
             decision.reward(True)
         assert decision.decided
@@ -197,7 +197,7 @@ def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: K
 
 
 def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: EdgeProcess, kind: Kind) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         with client.decision(edge.task):
             pass  # no reward is a reward of 0
         with client.decision(edge.task, otherwise=None):
@@ -210,7 +210,7 @@ def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: Edge
 
 
 def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess, kind: Kind) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         shown = client.decide(edge.task)
         assert client.reward(Decision(edge.task, shown.arm, shown.ticket), 1)
         with pytest.raises(EdgeError, match="the edge answered 409") as refused:
@@ -221,7 +221,7 @@ def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess
 
 
 def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         decisions = [client.decide(edge.task) for _ in range(2)]  # of one tally: a second reward would find a place
         client.reward(decisions[0], 1)
         with pytest.raises(AlreadyRewarded, match="once is all"):
@@ -230,7 +230,7 @@ def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
 
 
 def test_what_cannot_be_is_refused_before_it_is_sent(edge: EdgeProcess, kind: Kind) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         decision = client.decide(edge.task)
         for value in (1.5, -1, float("nan")):
             with pytest.raises(ValueError, match="a number from 0 to 1"):
@@ -242,7 +242,7 @@ def test_what_cannot_be_is_refused_before_it_is_sent(edge: EdgeProcess, kind: Ki
 
 
 def test_names_cannot_lead_elsewhere(edge: EdgeProcess, kind: Kind) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         own = edge.task
         for name in ("no", f"{own}/reward?", f"../{own}", f"a {own}", "ü", f"{own}#", "%2e", "..", ""):
             with pytest.raises(EdgeError) as refused:
@@ -294,7 +294,7 @@ def test_trouble_is_told_again_after_it_had_ended(folder: Path, kind: Kind, capl
 def test_a_task_that_the_edge_does_not_know_yet_is_the_fallback_too(
     edge: EdgeProcess, kind: Kind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         assert not client.decide("new", fallback="green").decided
         assert client.decide(edge.task, fallback="green").decided
     assert "for task 'new' failed (status 404)" in caplog.text
@@ -317,7 +317,8 @@ def test_an_edge_that_restarts_is_waited_for(folder: Path, kind: Kind) -> None:
 
 def test_what_may_have_been_received_is_never_sent_again(kind: Kind) -> None:
     for answer in (None, b"", b"HTTP/1.1 ", response("503 Unavailable", REFUSAL)):  # silence, gone, broken, failed
-        with answering(lambda answer=answer: answer) as (url, requests), kind(url, timeout=0.3) as client:  # type: ignore[misc]
+        patience = 1.0 if answer is None else DEADLINE
+        with answering(lambda answer=answer: answer) as (url, requests), kind(url, timeout=patience) as client:  # type: ignore[misc]
             decision = Decision("shop", "green", "17")
             with pytest.raises(EdgeError) as failed:
                 client.reward(decision, 1)
@@ -334,7 +335,7 @@ def test_what_may_have_been_received_is_never_sent_again(kind: Kind) -> None:
 
 def test_what_was_refused_may_be_rewarded_again(kind: Kind) -> None:
     answers = [response("409 Conflict", REFUSAL), response("204 No Content", b"")]
-    with answering(lambda: answers.pop(0)) as (url, _), kind(url) as client:
+    with answering(lambda: answers.pop(0)) as (url, _), kind(url, timeout=DEADLINE) as client:
         decision = Decision("shop", "green", "17")
         with pytest.raises(EdgeError, match="409: as it is"):
             client.reward(decision, 1)
@@ -343,7 +344,7 @@ def test_what_was_refused_may_be_rewarded_again(kind: Kind) -> None:
 
 def test_what_is_no_edge_is_an_error_and_with_a_fallback_none(kind: Kind) -> None:
     for body in (b"<html>", b"[]", b"{}", b'{"arm": "red", "ticket": "1", "index": "x"}'):
-        with answering(lambda body=body: response("200 OK", body)) as (url, _), kind(url) as client:  # type: ignore[misc]
+        with answering(lambda body=body: response("200 OK", body)) as (url, _), kind(url, timeout=DEADLINE) as client:  # type: ignore[misc]
             with pytest.raises(EdgeError, match="is no edge"):
                 client.decide("shop")
             assert client.decide("shop", fallback="green").arm == "green"
@@ -354,7 +355,7 @@ def test_proxies_of_the_environment_are_not_for_the_edge(
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, nobody)
-    with kind(edge.url) as client:
+    with kind(edge.url, timeout=DEADLINE) as client:
         assert client.decide(edge.task).decided
 
 
