@@ -13,6 +13,7 @@ from typing import NamedTuple
 from faults.reading import Finding, fold, where_of
 from helpers.audit import Record
 from outvote.core.messages import Tally
+from outvote.log.log import Record as LogRecord
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import DownSubject, UpSubject, read_discount, read_switch
 
@@ -106,7 +107,7 @@ class Counted:
                 kept[:] = [each for each in kept if each[0].edge != edge]
             elif where.kind == "delete":
                 del self.messages[where.task_id]
-        self._fold.apply(record.subject, record.payload, record.number)
+        self._fold.apply(LogRecord(record.subject, record.payload, record.number, 0.0))
 
     def of(self, edge: str) -> Counter[str]:
         """How many of an edge count, by task that runs now."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from helpers.audit import Record
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
+from outvote.log.log import Record as LogRecord
 from outvote.log.log_state import LogState
 from outvote.log.records import DownSubject, UpSubject, parse, read_task
 
@@ -45,5 +46,5 @@ def fold(log: Iterable[Record]) -> LogState:
     """The log as a server has it."""
     found = LogState()
     for number, subject, payload in log:
-        found.apply(subject, payload, number)
+        found.apply(LogRecord(subject, payload, number, 0.0))
     return found

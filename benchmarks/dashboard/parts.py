@@ -148,7 +148,7 @@ async def send(
     for number in range(seconds * len(busy)):
         told = busy[number % len(busy)]
         await asyncio.sleep(max(start + number / len(busy) - time.monotonic(), 0))
-        await link.store(*told.next_message())
+        await link.append(*told.next_message())
         counts[told.task_id] += 1
         stored.append((time.time() * 1000, told.task_id, counts[told.task_id]))
     return stored

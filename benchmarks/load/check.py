@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.engine.nats_log import NatsLog
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import DOWN, LIVE, UP, UpSubject, parse
 
@@ -36,7 +37,7 @@ class Log:
     """Messages by edge, incarnation and task."""
 
     def take(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
-        self.fold.apply(subject, payload, sequence, stored)
+        self.state.apply(Record(subject, payload, sequence, stored))
         self.records += 1
         self.record_bytes += len(subject) + len(payload)
         if subject.startswith(UP):
@@ -112,7 +113,7 @@ def check_edges(found: Findings, log: Log, states: Mapping[str, Mapping[str, Any
     """Every edge hosts the tasks that are for it, and knows of each what the log says."""
     found.edges += len(states)
     for edge, state in states.items():
-        mine = {task_id: task for task_id, task in log.fold.tasks.items() if not task.players or edge in task.players}
+        mine = {task_id: task for task_id, task in log.state.tasks.items() if not task.players or edge in task.players}
         hosted = state["tasks"]
         for task_id in {*mine, *hosted}:
             found.states += 1
@@ -135,9 +136,9 @@ def check_server(found: Findings, log: Log, tasks: Any, edges: Any) -> None:
     found.messages = len(log.payloads)
     found.twice += log.repeated
     said = {each["id"]: each for each in tasks["tasks"]}
-    for task_id in {*said, *log.fold.tasks}:
+    for task_id in {*said, *log.state.tasks}:
         found.states += 1
-        here, task = said.get(task_id), log.fold.tasks.get(task_id)
+        here, task = said.get(task_id), log.state.tasks.get(task_id)
         if here is None or task is None:
             found.disagreements += 1
             found.wrong(f"of {task_id} the server says {here}, the log {task}")
@@ -150,7 +151,7 @@ def check_server(found: Findings, log: Log, tasks: Any, edges: Any) -> None:
             found.twice += max(0, theirs[2] - mine[2])
             found.wrong(f"of {task_id} the server says {theirs}, the log {mine}")
     for each in edges["edges"]:
-        history = log.fold.edges.get(each["edge"])
+        history = log.state.edges.get(each["edge"])
         counted = 0 if history is None else history.messages
         if each["messages"] != counted:
             found.disagreements += 1

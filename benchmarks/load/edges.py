@@ -110,7 +110,7 @@ class NotedEdge(Edge):
         self._notes = notes
 
     async def connect(self, url: str, access: Access | None = None) -> None:
-        self.link = link = await NotedLink.connect(url, name=self.name, access=access)
+        self.log = link = await NotedLink.connect(url, name=self.name, access=access)
         if isinstance(link, NotedLink):
             link.notes = self._notes
         await link.listen(self._hear_noted)
@@ -252,8 +252,8 @@ class Fleet:
             "connected": sum(edge.connected for edge in edges),
             "hosted": sum(len(edge.tasks) for edge in edges),
             "waiting": sum(task.waiting for edge in edges for task in edge.tasks.values()),
-            "reconnections": sum(edge.link.reconnections for edge in edges if edge.link is not None),
-            "wire_bytes": sum(edge.link.wire_bytes for edge in edges if edge.link is not None),
+            "reconnections": sum(edge.log.reconnections for edge in edges if edge.log is not None),
+            "wire_bytes": sum(edge.log.wire_bytes for edge in edges if edge.log is not None),
             "events": self.events,
             "visits": self.visits,
             "swaps": self.swaps,

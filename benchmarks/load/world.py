@@ -238,7 +238,7 @@ class World:
             found.edges += 1
             for each in ask(f"{url}/v1/tasks")["tasks"]:
                 found.states += 1
-                task = log.fold.tasks.get(each["id"])
+                task = log.state.tasks.get(each["id"])
                 said = None if task is None else [task.task.arms[arm] for arm in task.announced]
                 if task is None or said != list(each["remaining"]) or task.stopped != each["stopped"]:
                     found.disagreements += 1

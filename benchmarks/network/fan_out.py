@@ -65,10 +65,10 @@ async def play(url: str, listening: list[Child], rounds: int) -> list[dict[str, 
     """One elimination after the other."""
     found = []
     async with await NatsLog.connect(url, name="server", patience=10) as link:
-        await link.ensure_stream()
+        await link.prepare()
         for number in range(rounds + 1):
             start = time.monotonic_ns()
-            await link.store(str(DownSubject("task-00000000", "elim", number)), PAYLOAD)
+            await link.append(str(DownSubject("task-00000000", "elim", number)), PAYLOAD)
             stored = time.monotonic_ns()
             told = [await asyncio.to_thread(child.hear) for child in listening]
             assert all(one["number"] == number for one in told)

@@ -28,6 +28,7 @@ from benchmarks.network.records import EDGES, TASKS, Record, fleet_log
 from benchmarks.timing import say
 from outvote.engine.nats_log import STREAM, NatsLog
 from outvote.engine.process import Engine, find_binary
+from outvote.log.log import Record as LogRecord
 from outvote.log.log_state import LogState
 from outvote.processes import die_with
 
@@ -81,7 +82,7 @@ def fold_rate(count: int) -> float:
     fold = LogState()
     start = time.perf_counter()
     for sequence, (subject, payload) in enumerate(records, 1):
-        fold.apply(subject, payload, sequence)
+        fold.apply(LogRecord(subject, payload, sequence, 0.0))
     seconds = time.perf_counter() - start
     assert sum(task.ledger.up_messages for task in fold.tasks.values()) == count, "every message must count"
     return count / seconds
@@ -105,7 +106,7 @@ def recovery(url: str, messages: int) -> dict[str, float]:
 async def fill(url: str, records: Iterable[Record]) -> float:
     """Seconds until all are stored; many are under way at a time, and the stream's count says which arrived."""
     async with await NatsLog.connect(url, name="filler", patience=10) as link:
-        await link.ensure_stream()
+        await link.prepare()
     client: Client = await nats.connect(url)
     stream = client.jetstream()
 

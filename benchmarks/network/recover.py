@@ -23,9 +23,9 @@ async def recover(url: str) -> None:
         {
             "seconds": time.perf_counter() - start,
             "cpu_seconds": time.process_time() - cpu,
-            "read": server.fold.read,
-            "messages": sum(task.ledger.up_messages for task in server.fold.tasks.values()),
-            "refused": sum(task.refused for task in server.fold.tasks.values()) + server.fold.unknown,
+            "read": server.state.read,
+            "messages": sum(task.ledger.up_messages for task in server.state.tasks.values()),
+            "refused": sum(task.refused for task in server.state.tasks.values()) + server.state.unknown,
             "peak_mib": peak_mib(),
         }
     )

@@ -64,7 +64,7 @@ async def play(url: str, less: int) -> dict[str, Any]:
 
 async def ask(server: SyncServer, edge: NatsLog, others: int, count: int) -> dict[str, Any]:
     """An edge that knows all there is asks again, as it does most of the time."""
-    tasks = server.fold.tasks
+    tasks = server.state.tasks
     tasks.clear()
     for number in range(HOSTED + others):
         players = ["edge-123456", "edge-7"] if number < HOSTED else ["edge-7", "edge-8"]

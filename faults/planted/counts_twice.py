@@ -8,10 +8,11 @@ from outvote.log.records import UpSubject
 _receive = TaskState.receive
 
 
-def receive(self: TaskState, subject: UpSubject, payload: bytes) -> None:
-    _receive(self, subject, payload)
+def receive(self: TaskState, subject: UpSubject, payload: bytes) -> bool:
+    counted = _receive(self, subject, payload)
     if subject.edge == "e1":
         _receive(self, subject._replace(incarnation="again"), payload)
+    return counted
 
 
 TaskState.receive = receive  # type: ignore[method-assign]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from outvote.engine.nats_log import NatsLog
 
-_store = NatsLog.store
+_append = NatsLog.append
 _count = 0
 
 
-async def store(self: NatsLog, subject: str, payload: bytes) -> bool:
+async def append(self: NatsLog, subject: str, payload: bytes) -> bool:
     global _count
     _count += 1
-    return True if _count % 3 == 0 else await _store(self, subject, payload)
+    return True if _count % 3 == 0 else await _append(self, subject, payload)
 
 
-NatsLog.store = store  # type: ignore[method-assign]
+NatsLog.append = append  # type: ignore[method-assign]

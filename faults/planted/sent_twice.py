@@ -5,14 +5,14 @@ from __future__ import annotations
 from outvote.engine.nats_log import NatsLog
 from outvote.log.records import UpSubject, parse
 
-_store = NatsLog.store
+_append = NatsLog.append
 
 
-async def store(self: NatsLog, subject: str, payload: bytes) -> bool:
+async def append(self: NatsLog, subject: str, payload: bytes) -> bool:
     where = parse(subject)
     if isinstance(where, UpSubject):
-        await _store(self, str(where._replace(incarnation="0" * 16)), payload)
-    return await _store(self, subject, payload)
+        await _append(self, str(where._replace(incarnation="0" * 16)), payload)
+    return await _append(self, subject, payload)
 
 
-NatsLog.store = store  # type: ignore[method-assign]
+NatsLog.append = append  # type: ignore[method-assign]

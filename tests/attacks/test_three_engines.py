@@ -40,8 +40,8 @@ def test_a_message_that_expects_another_id_stops_the_log_of_three_engines_from_n
         async with await NatsLog.connect(
             ",".join(urls), name="server", patience=DEADLINE, access=kits.access()
         ) as link:
-            await link.ensure_stream()
-            await link.store(f"{DOWN}.shop.task", b"{}")
+            await link.prepare()
+            await link.append(f"{DOWN}.shop.task", b"{}")
         async with guest(urls[0], "mallory", own) as mallory:
             headers = {"Nats-Expected-Last-Msg-Id": "other"}
             answer = await mallory.client.request(f"{UP}.mallory.shop.life.0", b"", headers=headers, timeout=DEADLINE)

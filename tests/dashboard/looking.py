@@ -44,8 +44,8 @@ class Looking:
         task_id = str(made.json()["id"])
         for subject, payload in told.records:
             if subject.startswith("outvote.up."):
-                await self.server.link.store(subject.replace(told.task_id, task_id), payload)
-        found = self.server.fold.tasks[task_id]
+                await self.server.log.append(subject.replace(told.task_id, task_id), payload)
+        found = self.server.state.tasks[task_id]
         await comes(lambda: found.ledger.up_messages == told.messages, "all messages are read")
         await comes(lambda: found.announced == told.found.announced, "all eliminations are read")
         if told.found.stopped:

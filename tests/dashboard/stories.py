@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from outvote.core import protocols
 from outvote.core.task import Task
 from outvote.log.expectation import Expectation
+from outvote.log.log import Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin.views import TaskDescription, description
@@ -38,7 +39,7 @@ class Story:
     def __init__(self, *, task_id: str = "shop-1", **task: Any) -> None:
         self.task = Task(**{**TALLY, **task})
         self.task_id = task_id
-        self.fold = LogState()
+        self.state = LogState()
         self.now = CREATED - 1
         self.records: list[tuple[str, bytes]] = []
         self._coder = Coder(self.task)
@@ -49,7 +50,7 @@ class Story:
 
     @property
     def found(self) -> TaskState:
-        return self.fold.tasks[self.task_id]
+        return self.state.tasks[self.task_id]
 
     @property
     def shown(self) -> TaskDescription:
@@ -85,7 +86,7 @@ class Story:
         arm, ticket = player.decide()
         for message in player.reward(arm, float(self._rng.random() < means[arm]), ticket=ticket):
             self._store(str(UpSubject(name, self.task_id, "life", message.sequence)), self._coder.up(message))
-        for proposal in list(self.fold.proposals()):
+        for proposal in list(self.state.proposals()):
             self._store(proposal.subject, proposal.payload)
             for each in self._players.values():
                 each.receive(self.found.eliminations[-1])
@@ -96,7 +97,7 @@ class Story:
     def _store(self, subject: str, payload: bytes) -> None:
         self.now += 1
         self.records.append((subject, payload))
-        assert self.fold.apply(subject, payload, self.fold.read + 1, self.now) is not None
+        assert self.state.apply(Record(subject, payload, self.state.read + 1, self.now)) is not None
 
 
 def held(**task: Any) -> Story:

@@ -229,7 +229,7 @@ OWN: list[dict[str, str]] = [
 def test_other_sites_change_nothing_and_programs_and_our_own_pages_do(look: Look) -> None:
     async def visit(there: Looking) -> None:
         task = (await there.send("/tasks/new", **FORM)).headers["location"]
-        before = there.server.fold.read
+        before = there.server.state.read
         changes = [("POST", "/tasks/new"), ("POST", f"{task}/stop"), ("POST", f"{task}/delete")]
         changes += [("POST", f"{task}/expectation"), ("POST", "/v1/tasks"), ("DELETE", f"/v1{task}")]
         changes += [("POST", f"/v1{task}/stop"), ("PUT", f"/v1{task}/expectation")]
@@ -241,7 +241,7 @@ def test_other_sites_change_nothing_and_programs_and_our_own_pages_do(look: Look
                 kind = PROBLEM if path.startswith("/v1/") else "text/html; charset=utf-8"
                 assert refused.headers["content-type"] == kind
             assert (await there.client.get("/", headers=headers)).status_code == 200  # to look changes nothing
-        assert there.server.fold.read == before
+        assert there.server.state.read == before
         for number, headers in enumerate(OWN):
             made = await there.client.post("/tasks/new", data={**FORM, "name": f"t{number}"}, headers=headers)
             assert made.status_code == 303
@@ -259,7 +259,7 @@ def test_a_task_is_created_expected_of_stopped_and_deleted_by_forms(look: Look) 
         made = await there.send("/tasks/new", **FORM, traffic="5 000", difference="", baseline="")
         assert made.status_code == 303
         task = made.headers["location"]
-        found = there.server.fold.tasks[task.removeprefix("/tasks/")]
+        found = there.server.state.tasks[task.removeprefix("/tasks/")]
         assert found.task == Task(
             name="shop", protocol="tally", arms=["red", "green"], players=2, epsilon=0, delta=0.05
         )
@@ -307,7 +307,7 @@ def test_what_is_refused_comes_back_with_what_was_typed(look: Look) -> None:
         for form in ({**FORM, "traffic": "-1"}, {**FORM, "difference": "0.5", "baseline": "0.9"}):
             page = shown(await there.send("/tasks/new", **form), 422)
             assert {name: page.value(name) for name in form} == form
-        assert there.server.fold.read == 0
+        assert there.server.state.read == 0
         await there.send("/tasks/new", **FORM)
         page = shown(await there.send("/tasks/new", **{**FORM, "delta": "0.1"}), 409)
         assert "A task named 'shop' exists already" in page.one("div", id="problem").text
@@ -332,9 +332,9 @@ def test_liars_are_tolerated_by_form_or_refused_beside_their_field(look: Look) -
             assert page.one("p", id="wrong").text.startswith(detail)
             assert page.one("div", id="problem").text.endswith(page.one("p", id="wrong").text)
             assert len([each for each in page.elements if "aria-invalid" in each.attributes]) == 1
-        assert there.server.fold.read == 0
+        assert there.server.state.read == 0
         task = (await there.send("/tasks/new", **votes, tolerate="2")).headers["location"]
-        assert there.server.fold.tasks[task.removeprefix("/tasks/")].task.tolerate == 2
+        assert there.server.state.tasks[task.removeprefix("/tasks/")].task.tolerate == 2
         page = await there.page(task)
         told = dict(zip((each.text for each in page.all("dt")), (each.text for each in page.all("dd")), strict=True))
         assert told["Sites that may lie"] == "2"
@@ -388,7 +388,7 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
             assert {name: str(value) for name, value in chosen.items() if value}.items() <= given.items()
             made = await there.send("/tasks/new", **{**given, "name": f"t{number}"})
             assert made.status_code == 303, made.text
-            task = there.server.fold.tasks[made.headers["location"].removeprefix("/tasks/")].task
+            task = there.server.state.tasks[made.headers["location"].removeprefix("/tasks/")].task
             assert (task.protocol, task.tolerate) == (chosen["protocol"], 1)
         part = await there.client.get(f"/tasks/new/plan?{asked}")
         assert (part.status_code, part.headers["content-security-policy"]) == (200, POLICY)
@@ -411,8 +411,8 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
 def test_a_task_that_cannot_be_read_is_listed_with_why(look: Look) -> None:
     async def visit(there: Looking) -> None:
         record = {**Story().task.to_json(), "rules": 7}
-        await there.server.link.store("outvote.down.shop-1.task", json.dumps(record).encode())
-        await comes(lambda: "shop-1" in there.server.fold.unreadable, "the record is read")
+        await there.server.log.append("outvote.down.shop-1.task", json.dumps(record).encode())
+        await comes(lambda: "shop-1" in there.server.state.unreadable, "the record is read")
         page = await there.page("/")
         assert faults(page) == []
         told = page.one("div", role="alert", **{"data-key": "unreadable-shop-1"}).text
@@ -468,7 +468,7 @@ def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> No
             assert states == {**dict.fromkeys(SITES, "awaited"), "ams": "alive"}  # a message is a sign of life
             now[0] += SILENT_AFTER + 1
             for number in range(many):
-                there.server.heard(f"site-{number:03}")
+                there.server.monitor.on_question(f"site-{number:03}")
             page = await there.page("/fleet")
             assert faults(page) == []
             assert [row[:2] for row in page.rows[:4]] == [
@@ -478,7 +478,7 @@ def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> No
                 ["site-000", "alive"],
             ]
             assert len(page.rows) == fleet_page.PAGE
-            assert page.rows[0][4:] == ["1", "1", str(there.server.fold.edges["ams"].bits)]
+            assert page.rows[0][4:] == ["1", "1", str(there.server.state.edges["ams"].bits)]
             glance = [each for each in page.all("span") if set(each.text) == {"■"}]
             told = [(each.attributes["class"], each.attributes.get("title"), len(each.text)) for each in glance]
             assert told == [
@@ -521,7 +521,7 @@ def test_without_its_engine_every_page_says_so_and_shows_what_was_known(look: Lo
         task = (await there.send("/tasks/new", **FORM)).headers["location"]
         assert (await there.page(task)).all("div", role="alert") == []
         await asyncio.to_thread(engine.stop)
-        await comes(lambda: not there.server.link.connected)
+        await comes(lambda: not there.server.log.connected)
         for path in ("/", task, "/fleet", "/tasks/new"):
             page = await there.page(path)
             assert page.one("div", role="alert").text.startswith("The engine is away. ")

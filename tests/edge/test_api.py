@@ -208,7 +208,7 @@ def test_health_says_whether_the_edge_is_connected(edge: Edge) -> None:
     answer = ask(edge, "GET", "/healthz")
     assert answer.status_code == 200
     assert msgspec.json.decode(answer.content, type=Health) == Health("ok", "ams", False, 0)
-    edge.link = Connected()  # type: ignore[assignment]
+    edge.log = Connected()  # type: ignore[assignment]
     assert ask(edge, "GET", "/healthz").json()["connected"] is True
     assert read_metrics(ask(edge, "GET", "/metrics").text)["outvote_edge_connected"] == 1
 

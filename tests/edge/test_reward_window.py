@@ -97,7 +97,7 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting, window: flo
         kept += len(edge.store.messages(task_id))
         await edge.stop()
         edge.store.close()
-    folded = server.fold.tasks[task_id]
+    folded = server.state.tasks[task_id]
     await asyncio.wait_for(server.wait_for(lambda: folded.ledger.up_messages == kept), 20)
     await server.stop()
     assert isinstance(folded.server, TallyServer)

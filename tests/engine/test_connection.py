@@ -48,7 +48,7 @@ def secured(folder: Path) -> Iterator[Engine]:
 
         async def make_stream() -> None:
             async with await NatsLog.connect(running.url, name="server", access=access) as link:
-                await link.ensure_stream()
+                await link.prepare()
 
         asyncio.run(make_stream())
         yield running
@@ -71,12 +71,12 @@ def test_an_expired_credential_that_is_renewed_goes_on(
 
     async def run() -> None:
         async with await NatsLog.connect(secured.url, name="paris", access=access) as link:
-            assert await link.store(str(UpSubject("paris", "shop-1", "renewed", 0)), b"\xc0")
+            assert await link.append(str(UpSubject("paris", "shop-1", "renewed", 0)), b"\xc0")
             await comes(lambda: not link.connected, "the engine has ended the connection")
             credential(folder, "paris", path)
             await comes(lambda: link.connected, "it is let in again")
             subject = str(UpSubject("paris", "shop-1", "renewed", 1))
-            await link.store(subject, b"\xc0")  # the look at the file may come now, connect anew, and lose an answer
+            await link.append(subject, b"\xc0")  # the look at the file may come now, connect anew, and lose an answer
         kit = read_server_kit(folder / "server")
         async with await NatsLog.connect(secured.url, name="server", access=Access(kit.creds, kit.ca)) as server:
             assert await server.stored(subject) == b"\xc0"
@@ -97,10 +97,10 @@ def test_a_credential_is_changed_before_it_expires(
             credential(folder, "paris", path)
             sequence = 0
             while not link.reconnections:  # an answer may be lost: then it is there when it is stored again
-                await link.store(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
+                await link.append(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
                 sequence += 1
             path.write_text("half a copy")  # is not taken, and what was good stays good
-            assert await link.store(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
+            assert await link.append(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
 
     asyncio.run(run())
 
@@ -119,7 +119,7 @@ def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_p
 
     async def run() -> None:
         async with await NatsLog.connect(secured.url, name="lima", access=access) as link:
-            storing = asyncio.create_task(link.store(str(UpSubject("paris", "shop-1", "life", 9)), b"\xc0"))
+            storing = asyncio.create_task(link.append(str(UpSubject("paris", "shop-1", "life", 9)), b"\xc0"))
             await comes(lambda: link.forbidden > 0, "the engine has said no")
             storing.cancel()
             await asyncio.gather(storing, return_exceptions=True)

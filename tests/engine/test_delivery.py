@@ -63,7 +63,7 @@ def test_a_tally_that_is_complete_while_a_later_one_is_being_sent_is_sent_too(
         with EdgeStore(tmp_path / "ams.db") as store:
             edge = await an_edge(engine, store)
             first, second, third = three_tallies(edge)
-            link = edge.link
+            link = edge.log
             assert link is not None
             send = link.store
 

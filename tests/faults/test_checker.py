@@ -21,6 +21,7 @@ from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.log.history import Discount
+from outvote.log.log import Record as LogRecord
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin import views as admin_views
@@ -71,7 +72,7 @@ def seen(log: list[Record]) -> dict[str, Any]:
     """As a server that has read this log tells it."""
     folded = LogState()
     for number, subject, payload in log:
-        folded.apply(subject, payload, number)
+        folded.apply(LogRecord(subject, payload, number, 0.0))
     told = admin_views.description(folded.tasks[T])
     return dict(msgspec.json.decode(msgspec.json.encode(told)))
 

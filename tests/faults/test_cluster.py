@@ -39,18 +39,18 @@ async def copies(link: NatsLog) -> int:
 def test_the_log_is_kept_three_times_and_a_node_that_lost_its_disk_copies_it(cluster: Cluster) -> None:
     async def run() -> None:
         async with await connected(cluster) as link:
-            await link.ensure_stream()
-            await link.ensure_stream()  # the one that is there is as it must be
+            await link.prepare()
+            await link.prepare()  # the one that is there is as it must be
             assert await copies(link) == 3
             for number in range(5):
-                await link.store(f"outvote.up.e1.t.life.{number}", b"%d" % number)
+                await link.append(f"outvote.up.e1.t.life.{number}", b"%d" % number)
             [lost, _] = [node for name, node in cluster.nodes.items() if name != cluster.leader()]
             lost.kill()
             lost.wipe()
-            await asyncio.wait_for(link.store("outvote.up.e1.t.life.5", b"5"), PATIENCE)
+            await asyncio.wait_for(link.append("outvote.up.e1.t.life.5", b"5"), PATIENCE)
             lost.start()
             await asyncio.to_thread(cluster.wait_ready)
-            assert not await link.store("outvote.up.e1.t.life.0", b"other")
+            assert not await link.append("outvote.up.e1.t.life.0", b"other")
             await comes(lambda: lost.page("jsz").get("messages") == 6, "it has all")
         log = await log_at(cluster.urls)
         assert [(each.number, each.payload) for each in log] == [(n + 1, b"%d" % n) for n in range(6)]
@@ -63,17 +63,17 @@ def test_the_log_is_not_made_while_a_node_is_away_and_is_as_soon_as_it_is_back(c
 
     async def run() -> None:
         async with await connected(cluster) as link:
-            await link.ensure_stream()
+            await link.prepare()
             await link._stream.delete_stream(STREAM)
             cluster.nodes["n3"].kill()
             with suppress(
                 EngineUnreachable
             ):  # NATS notices after some seconds that a node is away, and takes it meanwhile
-                await link.ensure_stream(deadline=0.5)
+                await link.prepare(deadline=0.5)
             cluster.nodes["n3"].start()
-            await link.ensure_stream()
+            await link.prepare()
             assert await copies(link) == 3
-            await link.store("outvote.up.e1.t.life.0", b"0")
+            await link.append("outvote.up.e1.t.life.0", b"0")
             assert await link.stored("outvote.up.e1.t.life.0") == b"0"
 
     asyncio.run(run())
@@ -82,12 +82,12 @@ def test_the_log_is_not_made_while_a_node_is_away_and_is_as_soon_as_it_is_back(c
 def test_a_server_waits_for_a_cluster_that_has_no_majority_now(cluster: Cluster) -> None:
     async def run() -> None:
         async with await connected(cluster) as link:
-            await link.ensure_stream()
+            await link.prepare()
             away = [name for name in ("n1", "n2", "n3") if name != cluster.leader()]
             for name in away:
                 cluster.nodes[name].signal(signal.SIGSTOP)
-            making = asyncio.create_task(link.ensure_stream())
-            storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b""))
+            making = asyncio.create_task(link.prepare())
+            storing = asyncio.create_task(link.append("outvote.up.e1.t.life.0", b""))
             done, _ = await asyncio.wait([storing], timeout=1.0)
             assert not done
             for name in away:

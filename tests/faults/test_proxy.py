@@ -56,7 +56,7 @@ def through(engine: Engine, do: Callable[[Proxy, Way, NatsLog], Awaitable[None]]
         port = await proxy.open("e1", "n1", to=there, speaks_nats=True)
         try:
             async with await NatsLog.connect(f"nats://127.0.0.1:{port}", name="e1", patience=10) as link:
-                await link.ensure_stream()
+                await link.prepare()
                 await asyncio.wait_for(do(proxy, proxy.ways["e1", "n1"], link), 2 * DEADLINE)
         finally:
             await proxy.close()
@@ -66,8 +66,8 @@ def through(engine: Engine, do: Callable[[Proxy, Way, NatsLog], Awaitable[None]]
 
 def test_what_the_engine_acknowledged_is_noted_with_its_place_and_a_refusal_is_not(engine: Engine) -> None:
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
-        assert await link.store("outvote.up.e1.t.life.0", b"x")
-        assert not await link.store("outvote.up.e1.t.life.0", b"y")
+        assert await link.append("outvote.up.e1.t.life.0", b"x")
+        assert not await link.append("outvote.up.e1.t.life.0", b"y")
         assert [each[:3] for each in proxy.acknowledged] == [("outvote.up.e1.t.life.0", b"x", 1)]
 
     through(engine, do)
@@ -76,7 +76,7 @@ def test_what_the_engine_acknowledged_is_noted_with_its_place_and_a_refusal_is_n
 def test_a_way_that_is_cut_up_stores_nothing_and_what_was_held_comes_when_it_is_healed(engine: Engine) -> None:
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         way.cut("up")
-        storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b"x"))
+        storing = asyncio.create_task(link.append("outvote.up.e1.t.life.0", b"x"))
         done, _ = await asyncio.wait([storing], timeout=0.3)
         assert not done
         assert proxy.acknowledged == []
@@ -90,7 +90,7 @@ def test_a_way_that_is_cut_up_stores_nothing_and_what_was_held_comes_when_it_is_
 def test_a_way_that_is_cut_down_stores_what_is_not_acknowledged_and_it_is_stored_once(engine: Engine) -> None:
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         way.cut("down")
-        storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b"x"))
+        storing = asyncio.create_task(link.append("outvote.up.e1.t.life.0", b"x"))
         await comes(lambda: bool(proxy.acknowledged), "the engine has said it, and nobody hears it")
         assert not storing.done()
         way.heal(reset=True)
@@ -108,7 +108,7 @@ def test_what_is_dropped_repeated_exchanged_or_late_is_stored_once_all_the_same(
 ) -> None:
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         way.troubles = {"up": trouble, "down": Trouble()}
-        stored = await asyncio.gather(*(link.store(f"outvote.up.e1.t.life.{n}", b"%d" % n) for n in range(4)))
+        stored = await asyncio.gather(*(link.append(f"outvote.up.e1.t.life.{n}", b"%d" % n) for n in range(4)))
         way.heal()
         assert await link.log_end() == 4
         assert all(stored) or trouble.repeat  # the answer to the second may come first
@@ -124,7 +124,7 @@ def test_a_link_notices_soon_that_a_connection_is_dead_which_nobody_has_ended(en
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         old = set(way.lines)
         way.cut("up", "down")
-        storing = asyncio.create_task(link.store("outvote.up.e1.t.life.0", b"x"))
+        storing = asyncio.create_task(link.append("outvote.up.e1.t.life.0", b"x"))
         await comes(lambda: bool(way.lines - old), "it tries to connect anew", within=15)
         way.heal()
         await storing
@@ -140,7 +140,7 @@ def test_a_server_that_starts_while_the_engine_does_not_answer_reads_all_once_it
         found.append(sequence)
 
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
-        assert await link.store("outvote.up.e1.t.life.0", b"x")
+        assert await link.append("outvote.up.e1.t.life.0", b"x")
         way.troubles["up"] = Trouble(drop=1.0)
         follower = await link.follow(take)
         assert (found, follower.current) == ([], False)

@@ -87,12 +87,12 @@ def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revoc
 
     async def run() -> None:
         async with await NatsLog.connect(",".join(urls), name="server", patience=20, access=server) as link:
-            await link.ensure_stream()
+            await link.prepare()
             assert (await link._stream.stream_info(STREAM)).config.num_replicas == 3
             for number, url in enumerate(urls):  # whichever it is connected to
                 async with await NatsLog.connect(url, name="paris", patience=20, access=paris) as edge:
                     await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
-            await link.store(f"{DOWN}.shop.task", b"{}")
+            await link.append(f"{DOWN}.shop.task", b"{}")
             assert await link.log_end() == len(urls) + 1
         members.revoke_edge(fleet, "paris")
         told = await asyncio.to_thread(push, fleet)

@@ -127,7 +127,7 @@ def test_an_edge_survives_whatever_a_server_answers(task: Task, data: st.DataObj
     if not isinstance(said, dict):
         return  # `Link.ask` takes it for none
     with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
-        edge.link = cast(NatsLog, Answering(said))
+        edge.log = cast(NatsLog, Answering(said))
         assert asyncio.run(asyncio.wait_for(edge.catch_up(), 20))
         event("deleted" if "shop" not in edge.tasks else "joined" if "other" in edge.tasks else "unchanged")
         goes_on(edge)
@@ -160,6 +160,6 @@ def test_a_server_that_has_always_more_to_say_is_not_asked_for_ever(more: object
     task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop")
     with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
         link = Answering({"read": 9, "tasks": {}, "deleted": [], "more": more})
-        edge.link = cast(NatsLog, link)
+        edge.log = cast(NatsLog, link)
         assert asyncio.run(asyncio.wait_for(edge.catch_up(), 20))
         assert link.asked <= 2

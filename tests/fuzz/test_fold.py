@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core.task import Task
+from outvote.log.log import Record
 from outvote.log.log_state import LARGEST_ANSWER, LogState, TaskState
 from outvote.log.records import UpSubject, switch_record, task_record
 
@@ -52,16 +53,16 @@ def whole(fold: LogState) -> dict[str, Any]:
 def folds(draw: st.DrawFn, task: Task) -> LogState:
     """A server that has read of a task, some messages of it, and perhaps an elimination."""
     fold = LogState()
-    fold.apply("outvote.down.shop-1.task", task_record(task), 1)
+    fold.apply(Record("outvote.down.shop-1.task", task_record(task), 1, 0.0))
     folded = fold.tasks["shop-1"]
     for _ in range(draw(st.integers(0, 6))):
         edge = draw(st.sampled_from(SITES))
         message = draw(messages(task, edge))
         where = UpSubject(edge, "shop-1", "life", message.sequence)
-        fold.apply(str(where), folded.coder.up(message), fold.read + 1)
+        fold.apply(Record(str(where), folded.coder.up(message), fold.read + 1, 0.0))
     if len(folded.announced) > 1 and draw(st.booleans()):
         payload = folded.coder.down(folded.announced, draw(eliminations(folded.announced)))
-        fold.apply("outvote.down.shop-1.elim.0", payload, fold.read + 1)
+        fold.apply(Record("outvote.down.shop-1.elim.0", payload, fold.read + 1, 0.0))
     return fold
 
 
@@ -88,7 +89,7 @@ def test_what_is_no_record_of_ours_changes_nothing(task: Task, data: st.DataObje
         before, unknown = whole(fold), fold.unknown
         refused = {task_id: each.refused for task_id, each in fold.tasks.items()}
         sequence = fold.read + 1
-        touched = fold.apply(subject, payload, sequence)
+        touched = fold.apply(Record(subject, payload, sequence, 0.0))
         assert fold.read == sequence
         after = whole(fold)
         if touched is None:
@@ -107,14 +108,14 @@ def test_what_is_no_record_of_ours_changes_nothing(task: Task, data: st.DataObje
             event("read")
         for proposal in fold.proposals():
             again = LogState()
-            again.apply(f"outvote.down.{proposal.subject.split('.')[2]}.task", task_record(task), 1)
+            again.apply(Record(f"outvote.down.{proposal.subject.split('.')[2]}.task", task_record(task), 1, 0.0))
             assert len(proposal.payload) > 0
     folded = fold.tasks.get("shop-1")
     if folded is not None:  # it goes on: the next message counts
         message = data.draw(messages(task, "ams"))
         count = folded.counts.get(("ams", "new-life"), 0)
         where = UpSubject("ams", "shop-1", "new-life", message.sequence)
-        assert fold.apply(str(where), folded.coder.up(message), fold.read + 1) is folded
+        assert fold.apply(Record(str(where), folded.coder.up(message), fold.read + 1, 0.0)) is folded
         assert folded.counts["ams", "new-life"] == count + 1
 
 
@@ -128,7 +129,7 @@ def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) 
     odd = data.draw(st.sampled_from(["epsilon", "delta", "privacy_budget", "reward_window", "instances", "floor"]))
     record = {**task.to_json(), odd: data.draw(st.sampled_from(WEIRD) | st.floats(0, 1) | st.floats(0, 20))}
     payload = json.dumps(record).encode()
-    if fold.apply("outvote.down.shop-1.task", payload, 1) is None:
+    if fold.apply(Record("outvote.down.shop-1.task", payload, 1, 0.0)) is None:
         event("refused")
         return
     event("read")
@@ -136,7 +137,7 @@ def test_a_task_that_can_be_told_of_can_be_run(task: Task, data: st.DataObject) 
     for edge in (*SITES, *SITES, *SITES):
         message = data.draw(messages(folded.task, edge))
         where = UpSubject(edge, "shop-1", "life", message.sequence)
-        fold.apply(str(where), folded.coder.up(message), fold.read + 1)
+        fold.apply(Record(str(where), folded.coder.up(message), fold.read + 1, 0.0))
     description(folded)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from outvote.access.engine_access import Access
 from outvote.core import protocols
 from outvote.engine.nats_log import NatsLog
+from outvote.log.log import Record as LogRecord
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, UpSubject, parse
 from outvote.server.sync_server import SyncServer
@@ -127,7 +128,7 @@ def replayed(log: Sequence[Record], task_id: str) -> TaskState:
     """The task as a fold of the log has it, after a core server by itself was found to come to the same state."""
     fold = LogState()
     for number, subject, payload in log:
-        fold.apply(subject, payload, number)
+        fold.apply(LogRecord(subject, payload, number, 0.0))
     folded = fold.tasks[task_id]
     core, coder = protocols.server(folded.task), Coder(folded.task)
     for where, payload in sent(log):
@@ -148,6 +149,6 @@ def read_by_a_new_server(url: str, task_id: str) -> TaskState:
         server = SyncServer(await NatsLog.connect(url, name="fresh", patience=DEADLINE))
         await server.start()
         await server.stop()
-        return server.fold.tasks[task_id]
+        return server.state.tasks[task_id]
 
     return asyncio.run(asyncio.wait_for(read(), DEADLINE))

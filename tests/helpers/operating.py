@@ -51,7 +51,7 @@ async def operated(
 @asynccontextmanager
 async def on_a_port(server: SyncServer, *, certificate: Certificate | None = None, **app: Any) -> AsyncIterator[int]:
     """The same API on a real socket, as `outvote server` offers it."""
-    async with served(make_app(server, **app), closing=server.changes.close, certificate=certificate) as port:
+    async with served(make_app(server, **app), closing=server.monitor.changes.close, certificate=certificate) as port:
         yield port
 
 
@@ -71,5 +71,5 @@ async def served(app: Any, **options: Any) -> AsyncIterator[int]:
 async def vote(server: SyncServer, task_id: str, edge: str, arm: int, *, life: str = "life", sequence: int = 0) -> None:
     """A vote of an edge, stored and read."""
     where = UpSubject(edge, task_id, life, sequence)
-    await server.link.store(str(where), Coder(Task(**VOTES)).up(Vote(arm)))
-    await comes(lambda: (edge, life) in server.fold.tasks[task_id].highest, "the vote is read")
+    await server.log.append(str(where), Coder(Task(**VOTES)).up(Vote(arm)))
+    await comes(lambda: (edge, life) in server.state.tasks[task_id].highest, "the vote is read")

@@ -39,14 +39,14 @@ def test_servers_agree_also_one_that_starts_after_it(engine: Engine) -> None:
             await vote(first, votes, "fra", 3, life="new")  # with ams a quorum, and eliminated by either server
             async with operated(engine) as (third, other_client):
                 for server in (first, second, third):
-                    found = server.fold.tasks[votes]
+                    found = server.state.tasks[votes]
                     await comes(lambda found=found: set(found.announced) == {0, 1, 2}, "it is eliminated")  # type: ignore[misc]
                     assert [(each.edge, each.messages) for each in found.discounted] == [("fra", 1)]
-                    assert found.server.snapshot() == first.fold.tasks[votes].server.snapshot()
-                    assert {key: task.history for key, task in server.fold.tasks.items()} == {
-                        key: task.history for key, task in first.fold.tasks.items()
+                    assert found.server.snapshot() == first.state.tasks[votes].server.snapshot()
+                    assert {key: task.history for key, task in server.state.tasks.items()} == {
+                        key: task.history for key, task in first.state.tasks.items()
                     }
-                    assert server.fold.edges == first.fold.edges
+                    assert server.state.edges == first.state.edges
                 assert (await other_client.get("/v1/tasks/votes")).json()["discounted"] == shown["discounted"]
 
     asyncio.run(run())
@@ -60,7 +60,7 @@ def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_no
     async def run() -> None:
         async with operated(engine) as (first, client), operated(engine) as (late, late_client):
             votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
-            await comes(lambda: votes in late.fold.tasks, "both know the task")
+            await comes(lambda: votes in late.state.tasks, "both know the task")
             may_read = asyncio.Event()
             assert late._follower is not None
             give = late._follower._give
@@ -73,7 +73,7 @@ def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_no
             await vote(first, votes, "fra", 2)
             asking = asyncio.create_task(late_client.post("/v1/edges/fra/discount"))
             await asyncio.wait([asking], timeout=0.2)
-            assert not late.fold.tasks[votes].messages_of("fra")
+            assert not late.state.tasks[votes].messages_of("fra")
             may_read.set()
             said = await asking
             assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes"]})
@@ -88,7 +88,7 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
 
     async def run() -> None:
         async with operated(engine) as (server, client):
-            look, go_on, looks = server.link.log_end, asyncio.Event(), 0
+            look, go_on, looks = server.log.log_end, asyncio.Event(), 0
 
             async def held() -> int:
                 nonlocal looks
@@ -97,7 +97,7 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
                     await go_on.wait()
                 return await look()
 
-            monkeypatch.setattr(server.link, "log_end", held)
+            monkeypatch.setattr(server.log, "log_end", held)
             votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
             other = (await client.post("/v1/tasks", json={**VOTES, "name": "other"})).json()["id"]
             await vote(server, votes, "fra", 2)
@@ -108,8 +108,8 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
             go_on.set()
             said = await asking
             assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes", "other"]})
-            assert [server.fold.tasks[each].messages_of("fra") for each in (votes, other)] == [0, 0]
-            discounts = server.fold.tasks[votes].discounted
+            assert [server.state.tasks[each].messages_of("fra") for each in (votes, other)] == [0, 0]
+            discounts = server.state.tasks[votes].discounted
             assert [(each.edge, each.messages) for each in discounts] == [("fra", 1), ("fra", 1)]
 
     asyncio.run(run())
@@ -125,7 +125,7 @@ def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as
             ids = [(await client.post("/v1/tasks", json={**VOTES, "name": each})).json()["id"] for each in ("a", "b")]
             for task_id in ids:
                 await vote(server, task_id, "fra", 2)
-            store, told, go_on = server.link.store, set[str](), asyncio.Event()
+            store, told, go_on = server.log.store, set[str](), asyncio.Event()
 
             async def held(subject: str, payload: bytes) -> bool:
                 if ".discount." in subject:
@@ -133,14 +133,14 @@ def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as
                     await go_on.wait()
                 return await store(subject, payload)
 
-            monkeypatch.setattr(server.link, "store", held)
+            monkeypatch.setattr(server.log, "store", held)
             asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
             await comes(lambda: len(told) == 2, "both are about to be told")
             assert (await client.post("/v1/tasks/b/stop")).status_code == 200
             go_on.set()
             said = await asking
             assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["a"]})
-            assert [server.fold.tasks[each].messages_of("fra") for each in ids] == [0, 1]
+            assert [server.state.tasks[each].messages_of("fra") for each in ids] == [0, 1]
             assert (await client.get("/v1/tasks/b")).json()["discounted"] == []
 
     asyncio.run(run())
@@ -157,7 +157,7 @@ def test_only_edges_that_there_are_can_be_discounted(engine: Engine) -> None:
             ):
                 refused = await client.post(f"/v1/edges/{path}/discount")
                 assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (status, kind)
-            server.heard("rome")
+            server.monitor.on_question("rome")
             heard = await client.post("/v1/edges/rome/discount")
             assert (heard.status_code, heard.json()) == (200, {"edge": "rome", "tasks": []})
 

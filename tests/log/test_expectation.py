@@ -16,6 +16,7 @@ from outvote.core.messages import Elimination
 from outvote.edge.site import Edge
 from outvote.engine.process import Engine
 from outvote.log.expectation import Expectation, read_expectation
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import DownSubject, task_record
 
@@ -65,30 +66,34 @@ REFUSED = [
 @pytest.fixture
 def fold() -> LogState:
     made = LogState()
-    made.apply("outvote.down.shop-1.task", task_record(task()), 1)
+    made.apply(Record("outvote.down.shop-1.task", task_record(task()), 1, 0.0))
     return made
 
 
 def test_expectations_and_eliminations_are_numbered_apart(fold: LogState) -> None:
     found = fold.tasks["shop-1"]
     for number in range(3):
-        fold.apply(str(DownSubject("shop-1", "expect", number)), Expectation(traffic=number + 1).record(), 2 + number)
+        fold.apply(
+            Record(
+                str(DownSubject("shop-1", "expect", number)), Expectation(traffic=number + 1).record(), 2 + number, 0.0
+            )
+        )
     first = found.coder.down(found.announced, Elimination((2,)))
-    fold.apply(str(DownSubject("shop-1", "elim", 0)), first, 5)
+    fold.apply(Record(str(DownSubject("shop-1", "elim", 0)), first, 5, 0.0))
     assert found.announced == (0, 1)
     assert (fold.unknown, found.expectation) == (0, Expectation(traffic=3))
     assert fold.catch_up("ams", "life", {"shop-1": 0})["tasks"]["shop-1"]["eliminations"] == [first.hex()]
 
 
 def test_a_stopped_task_keeps_what_was_expected_and_a_deleted_one_takes_no_more(fold: LogState) -> None:
-    fold.apply("outvote.down.shop-1.expect.0", Expectation(traffic=5).record(), 2)
-    fold.apply("outvote.down.shop-1.stop", b"{}", 3)
+    fold.apply(Record("outvote.down.shop-1.expect.0", Expectation(traffic=5).record(), 2, 0.0))
+    fold.apply(Record("outvote.down.shop-1.stop", b"{}", 3, 0.0))
     assert fold.tasks["shop-1"].expectation == Expectation(traffic=5)
-    fold.apply("outvote.down.shop-1.expect.1", Expectation(traffic=6).record(), 4)
+    fold.apply(Record("outvote.down.shop-1.expect.1", Expectation(traffic=6).record(), 4, 0.0))
     assert fold.tasks["shop-1"].expectation == Expectation(traffic=6)
     assert fold.unknown == 0
-    fold.apply("outvote.down.shop-1.delete", b"{}", 5)
-    fold.apply("outvote.down.shop-1.expect.2", Expectation(traffic=7).record(), 6)
+    fold.apply(Record("outvote.down.shop-1.delete", b"{}", 5, 0.0))
+    fold.apply(Record("outvote.down.shop-1.expect.2", Expectation(traffic=7).record(), 6, 0.0))
     assert (fold.unknown, fold.tasks) == (1, {})
 
 
@@ -131,7 +136,7 @@ def test_an_expectation_is_said_shown_and_said_again(engine: Engine) -> None:
             assert await shown(client) == again.json()
             await client.post("/v1/tasks/votes/stop")
             assert await shown(client) == again.json()
-            assert server.fold.read == 4
+            assert server.state.read == 4
         async with operated(engine) as (_, client):
             assert await shown(client) == again.json()
 
@@ -151,7 +156,7 @@ def test_what_cannot_be_expected_is_a_problem_and_nothing_is_stored(engine: Engi
             assert (await client.put(EXPECTATION, content=b" " * 65_537)).status_code == 413
             unknown = await client.put("/v1/tasks/none/expectation", json=WHOLE)
             assert unknown.status_code == 404
-            assert (server.fold.read, await shown(client)) == (1, None)
+            assert (server.state.read, await shown(client)) == (1, None)
 
     asyncio.run(run())
 
@@ -162,10 +167,10 @@ def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_mor
     async def run() -> None:
         async with operated(engine) as (server, client):
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
-            await server.link.store(str(DownSubject(task_id, "expect", 0)), b"no")
-            await server.link.store(str(DownSubject(task_id, "expect", 2)), Expectation(baseline=0.5).record())
-            await comes(lambda: server.fold.read == 3)
-            assert server.fold.unknown == 1
+            await server.log.append(str(DownSubject(task_id, "expect", 0)), b"no")
+            await server.log.append(str(DownSubject(task_id, "expect", 2)), Expectation(baseline=0.5).record())
+            await comes(lambda: server.state.read == 3)
+            assert server.state.unknown == 1
             assert await shown(client) == {**NOTHING, "baseline": 0.5}
             for traffic in range(1, 4):
                 assert (await client.put(EXPECTATION, json={"traffic": traffic})).status_code == 200

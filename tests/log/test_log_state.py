@@ -12,6 +12,7 @@ from outvote.core import protocols
 from outvote.core.errors import InvalidTask
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, check_name, parse, task_record
 
@@ -42,7 +43,7 @@ class Log:
 
 def read_on(fold: LogState, log: Log) -> None:
     for sequence in range(fold.read, len(log.records)):
-        fold.apply(*log.records[sequence], sequence + 1)
+        fold.apply(Record(*log.records[sequence], sequence + 1))
 
 
 def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[LogState]]:
@@ -94,19 +95,19 @@ def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> Non
 def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
     described = task("dme", active_players=1)
     fold = LogState()
-    fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
+    fold.apply(Record(str(DownSubject("shop-1", "task")), task_record(described), 1, 0.0))
     found = fold.tasks["shop-1"]
     coder = Coder(described)
-    fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2)
+    fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2, 0.0))
     (proposal,) = fold.proposals()
     assert parse(proposal.subject) == DownSubject("shop-1", "elim", 0)
     assert coder.read_down(found.announced, proposal.payload) == Elimination((3,))
-    fold.apply(proposal.subject, coder.down(found.announced, Elimination((2,))), 3)  # another was first
+    fold.apply(Record(proposal.subject, coder.down(found.announced, Elimination((2,))), 3, 0.0))  # another was first
     assert found.eliminations == [Elimination((2,))]
     assert set(found.announced) == {0, 1, 3}
     (proposal,) = fold.proposals()
     assert parse(proposal.subject) == DownSubject("shop-1", "elim", 1)
-    fold.apply(proposal.subject, proposal.payload, 4)
+    fold.apply(Record(proposal.subject, proposal.payload, 4, 0.0))
     assert set(found.announced) == {0, 1}
     assert set(found.server.remaining) == {0, 1}
     assert not list(fold.proposals())
@@ -115,10 +116,10 @@ def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
 def test_what_is_stored_wins_for_tallies_too() -> None:
     described = task("tally")
     fold = LogState()
-    fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
+    fold.apply(Record(str(DownSubject("shop-1", "task")), task_record(described), 1, 0.0))
     found = fold.tasks["shop-1"]
     payload = Coder(described).down(found.announced, Elimination((1, 2)))
-    fold.apply(str(DownSubject("shop-1", "elim", 0)), payload, 2)
+    fold.apply(Record(str(DownSubject("shop-1", "elim", 0)), payload, 2, 0.0))
     assert found.server.remaining == (0, 3)
     assert found.server.snapshot()["evidence"]["contenders"] == [0, 3]
 
@@ -126,7 +127,7 @@ def test_what_is_stored_wins_for_tallies_too() -> None:
 def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
     fold = LogState()
     described = task("tally")
-    fold.apply(str(DownSubject("shop-1", "task")), task_record(described), 1)
+    fold.apply(Record(str(DownSubject("shop-1", "task")), task_record(described), 1, 0.0))
     before = fold.tasks["shop-1"].server.snapshot()
     for number, (subject, payload) in enumerate(
         [
@@ -135,7 +136,7 @@ def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
             ("outvote.up.nobody.shop-1.life.2", Coder(described).up(Tally(0, 1, 3, 2))),
         ]
     ):
-        fold.apply(subject, payload, number + 2)
+        fold.apply(Record(subject, payload, number + 2, 0.0))
     found = fold.tasks["shop-1"]
     assert found.refused == 3
     assert {**found.server.snapshot(), "refused": 0, "checksum": ""} == {**before, "checksum": ""}
@@ -146,7 +147,7 @@ def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
         "other",
         "outvote.up.a.b.c.01",
     ):
-        fold.apply(subject, b"\x80", 9)
+        fold.apply(Record(subject, b"\x80", 9, 0.0))
     assert fold.unknown == 5
     assert list(fold.tasks) == ["shop-1"]
 
@@ -154,14 +155,14 @@ def test_what_is_no_message_is_counted_and_changes_nothing_else() -> None:
 def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
     fold = LogState()
     described = task("dme", active_players=1)
-    fold.apply("outvote.down.shop-1.task", task_record(described), 1)
-    fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), Coder(described).up(Vote(3, 0, 0)), 2)
+    fold.apply(Record("outvote.down.shop-1.task", task_record(described), 1, 0.0))
+    fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 0)), Coder(described).up(Vote(3, 0, 0)), 2, 0.0))
     assert len(list(fold.proposals())) == 1
-    fold.apply("outvote.down.shop-1.stop", b"{}", 3)
+    fold.apply(Record("outvote.down.shop-1.stop", b"{}", 3, 0.0))
     assert not list(fold.proposals())
     assert not fold.tasks["shop-1"].running
-    fold.apply("outvote.down.shop-1.delete", b"{}", 4)
-    fold.apply("outvote.down.shop-1.task", task_record(described), 5)
+    fold.apply(Record("outvote.down.shop-1.delete", b"{}", 4, 0.0))
+    fold.apply(Record("outvote.down.shop-1.task", task_record(described), 5, 0.0))
     assert not fold.tasks
     answer = fold.catch_up("ams", "life", {"shop-1": 0, "heard-of-by-nobody": 0})
     assert answer == {"read": 5, "tasks": {}, "deleted": ["shop-1"], "more": False}
@@ -170,12 +171,12 @@ def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
 def test_catching_up_tells_all_that_an_edge_must_know() -> None:
     described = task("dme", active_players=1)
     fold = LogState()
-    fold.apply("outvote.down.shop-1.task", task_record(described), 1)
+    fold.apply(Record("outvote.down.shop-1.task", task_record(described), 1, 0.0))
     coder = Coder(described)
-    fold.apply(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2)
-    fold.apply(str(UpSubject("ams", "shop-1", "life", 1)), coder.up(Vote(2, 0, 1)), 3)
+    fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2, 0.0))
+    fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 1)), coder.up(Vote(2, 0, 1)), 3, 0.0))
     (proposal,) = fold.proposals()
-    fold.apply(proposal.subject, proposal.payload, 4)
+    fold.apply(Record(proposal.subject, proposal.payload, 4, 0.0))
     answer = json.loads(json.dumps(fold.catch_up("ams", "life", {})))
     known = answer["tasks"]["shop-1"]
     assert Task.from_json(known["record"]) == described
@@ -191,7 +192,7 @@ def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
     fold = LogState()
     for number in range(400):
         described = task("tally", name=f"task-{number}", arms=[f"{number}-{arm}-{'x' * 40}" for arm in range(20)])
-        fold.apply(f"outvote.down.task-{number}-1.task", task_record(described), number + 1)
+        fold.apply(Record(f"outvote.down.task-{number}-1.task", task_record(described), number + 1, 0.0))
     known: dict[str, int] = {}
     sizes = []
     while True:
@@ -207,12 +208,12 @@ def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
 
 def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
     fold = LogState()
-    fold.apply("outvote.down.shop-1.task", task_record(task("dme")), 1)
-    fold.apply("outvote.down.shop-2.task", task_record(task("tally")), 2)
+    fold.apply(Record("outvote.down.shop-1.task", task_record(task("dme")), 1, 0.0))
+    fold.apply(Record("outvote.down.shop-2.task", task_record(task("tally")), 2, 0.0))
     assert list(fold.tasks) == ["shop-1"]
     assert fold.catch_up("ams", "life", {"shop-2": 0})["deleted"] == ["shop-2"]
-    fold.apply("outvote.down.shop-1.delete", b"{}", 3)
-    fold.apply("outvote.down.shop-3.task", task_record(task("tally")), 4)
+    fold.apply(Record("outvote.down.shop-1.delete", b"{}", 3, 0.0))
+    fold.apply(Record("outvote.down.shop-3.task", task_record(task("tally")), 4, 0.0))
     assert list(fold.tasks) == ["shop-3"]
 
 

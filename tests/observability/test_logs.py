@@ -29,6 +29,7 @@ from outvote.cli.main import main
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
 from outvote.engine.nats_log import NatsLog
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import UpSubject, task_record
 from outvote.observability.logs import event, written
@@ -120,7 +121,7 @@ async def forge(url: str, task_id: str, count: int) -> None:
     """Records that are no messages, as nobody but an attacker would store them."""
     async with await NatsLog.connect(url, name="forger") as link:
         for number in range(count):
-            await link.store(str(UpSubject("mallory", task_id, "life", number)), b"no message at all")
+            await link.append(str(UpSubject("mallory", task_id, "life", number)), b"no message at all")
 
 
 def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_request(start: Start) -> None:
@@ -283,7 +284,7 @@ def test_a_task_that_is_held_back_and_released_is_told(caplog: pytest.LogCapture
     caplog.set_level(logging.INFO)
     fold, told = LogState(), EventLog()
     record = task_record(Task(**SHOP))
-    found = fold.apply("outvote.down.shop-1.task", record, 1, 10.0)
+    found = fold.apply(Record("outvote.down.shop-1.task", record, 1, 10.0))
     assert found is not None
     told.note(fold, found, "outvote.down.shop-1.task", 0.0)  # before it has caught up: not a word
     told.begin(fold)
@@ -313,12 +314,12 @@ def test_edges_that_come_go_and_come_back_are_told_together(
                     await asyncio.sleep(0.001)
 
         for number in range(30):
-            server.heard(f"edge-{number:02}")
+            server.monitor.on_question(f"edge-{number:02}")
         await look(1)
         now += SILENT_AFTER + 1
-        server.heard("edge-00")
+        server.monitor.on_question("edge-00")
         await look(2)
-        server.heard("edge-07")
+        server.monitor.on_question("edge-07")
         await look(3)
         looking.cancel()
 

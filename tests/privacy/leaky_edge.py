@@ -37,7 +37,7 @@ def leak_into_log() -> None:
     remember_users(lambda user: event(_log, logging.INFO, "started", edge=user))
 
 
-def leak_into_store() -> None:
+def leak_into_append() -> None:
     """Beside what belongs there, and in a form that is not read at a glance."""
     remember_users()
     save = EdgeStore.save
@@ -54,14 +54,14 @@ def leak_into_store() -> None:
 def leak_into_payload() -> None:
     """A record more after each message, under a number that no message has."""
     remember_users()
-    store = NatsLog.store
+    store = NatsLog.append
 
     async def storing(self: NatsLog, subject: str, payload: bytes) -> bool:
         if _users:
             await store(self, f"{subject}00001", _users[-1].encode().hex().encode())
         return await store(self, subject, payload)
 
-    NatsLog.store = storing  # type: ignore[method-assign]
+    NatsLog.append = storing  # type: ignore[method-assign]
 
 
 def leak_by_time() -> None:

@@ -23,6 +23,7 @@ from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import META_KEYS, EdgeStore
 from outvote.log.expectation import Expectation
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import (
     Coder,
@@ -157,7 +158,7 @@ def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tm
                 edge.reward(edge.find(task.name), arm, 1.0, ticket)
         edge.flush()
         asked = ServerTarget()
-        edge.link = asked  # type: ignore[assignment]
+        edge.log = asked  # type: ignore[assignment]
         asyncio.run(edge.catch_up())
         with closing(sqlite3.connect(path)) as other:
             found = dict(other.execute("SELECT name, type FROM sqlite_master"))
@@ -249,7 +250,7 @@ def test_an_answer_has_the_fields_of_its_schema_and_no_other() -> None:
         ("outvote.down.a-1.kill.0", switch_record(True)),
     ]
     for number, (subject, payload) in enumerate(log, 1):
-        fold.apply(subject, payload, number, 0.0)
+        fold.apply(Record(subject, payload, number, 0.0))
     answer = fold.catch_up("paris", "0123456789abcdef", {"c-1": 0})
     answer["tasks"]["a-1"].pop("record")
     answer = {**answer, "ask_again": 30.0}

@@ -18,6 +18,7 @@ from outvote.core import protocols
 from outvote.core.messages import Vote
 from outvote.core.task import RULES, Task
 from outvote.engine.process import Engine
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import Coder, UpSubject, task_record
 from outvote.server.admin import api as admin_api
@@ -45,7 +46,7 @@ def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> N
             task_id = made.json()["id"]
             assert (made.json()["name"], made.json()["status"]) == ("shop", "running")
             assert made.headers["location"] == f"/v1/tasks/{task_id}"
-            assert server.fold.tasks[task_id].task == Task(**TALLY)
+            assert server.state.tasks[task_id].task == Task(**TALLY)
             listed = (await client.get("/v1/tasks")).json()
             assert [each["name"] for each in listed["tasks"]] == ["shop"]
             by_name, by_id = await client.get("/v1/tasks/shop"), await client.get(f"/v1/tasks/{task_id}")
@@ -101,7 +102,7 @@ def test_what_is_no_task_is_refused_and_nothing_is_stored(engine: Engine) -> Non
             for status, body, detail in REFUSED:
                 content = body if isinstance(body, bytes) else json.dumps(body).encode()
                 assert detail in refusal(await client.post("/v1/tasks", content=content), status)
-            assert server.fold.read == 0
+            assert server.state.read == 0
 
     asyncio.run(run())
 
@@ -147,10 +148,10 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
             coder = Coder(Task(**VOTES))
             for record, edge in enumerate(("ams", "fra")):  # two of three are a quorum
                 where = UpSubject(edge, task_id, "life", 0)
-                await server.link.store(str(where), coder.up(Vote(3)))
-                await comes(lambda record=record: server.fold.read >= 2 + record)  # type: ignore[misc]
-            await server.link.store(str(UpSubject("lis", task_id, "life", 0)), b"no message")
-            await comes(lambda: server.fold.read == 5)
+                await server.log.append(str(where), coder.up(Vote(3)))
+                await comes(lambda record=record: server.state.read >= 2 + record)  # type: ignore[misc]
+            await server.log.append(str(UpSubject("lis", task_id, "life", 0)), b"no message")
+            await comes(lambda: server.state.read == 5)
             found = (await client.get("/v1/tasks/votes")).json()
             assert found["remaining"] == ["0", "1", "2"]
             last = found["arms"][3]
@@ -178,11 +179,11 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: En
 def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
     task = Task(**VOTES)
     fold, coder = LogState(), Coder(task)
-    fold.apply("outvote.down.votes-1.task", task_record(task), 1)
+    fold.apply(Record("outvote.down.votes-1.task", task_record(task), 1, 0.0))
     for record, (edge, life, sequence) in enumerate(
         [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
     ):
-        fold.apply(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record)
+        fold.apply(Record(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record, 0.0))
     ams, fra = description(fold.tasks["votes-1"]).edges
     assert (ams.edge, ams.several_lives, ams.incarnations, ams.last_sequence) == ("ams", True, ("zz", "bb"), 0)
     assert (fra.edge, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
@@ -268,7 +269,7 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
             assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
             await client.post("/v1/tasks", json=TALLY)
             await asyncio.to_thread(engine.stop)
-            await comes(lambda: not server.link.connected)
+            await comes(lambda: not server.log.connected)
             ill = await client.get("/healthz")
             assert (ill.status_code, ill.json()["engine_connected"]) == (503, False)
             assert "it may be stored or not" in refusal(await client.post("/v1/tasks", json=VOTES), 503)
@@ -296,7 +297,7 @@ def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monk
 def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     task = Task(**{**TALLY, "players": ["ams", "fra"]})
     fold, coder = LogState(), Coder(task)
-    fold.apply("outvote.down.shop-1.task", task_record(task), 1)
+    fold.apply(Record("outvote.down.shop-1.task", task_record(task), 1, 0.0))
     players = {name: protocols.player(task, name, rng=random.Random(1)) for name in ("ams", "fra")}
     means = {"ams": (0.9, 0.75), "fra": (0.2, 0.05)}
     rng = random.Random(2)
@@ -308,7 +309,7 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
             for message in player.reward(arm, float(rng.random() < means[name][arm]), ticket=ticket):
                 sequence += 1
                 where = UpSubject(name, "shop-1", "life", message.sequence)
-                fold.apply(str(where), coder.up(message), sequence)
+                fold.apply(Record(str(where), coder.up(message), sequence, 0.0))
         assert sequence < 2_000
     told = description(found)
     assert (told.status, told.held, told.winner) == ("held", True, None)

@@ -121,10 +121,10 @@ def test_clients_that_go_away_leave_no_watcher(engine: Engine) -> None:
                 assert b"content-type: text/event-stream" in head
                 assert b"cache-control: no-store" in head
                 assert await reader.readuntil(b"\n\n") == b"a\r\ndata: []\n\n"
-            assert server.changes.watchers == 3
+            assert server.monitor.changes.watchers == 3
             for left, (_, writer, _) in enumerate(reversed(listeners)):
                 writer.transport.abort() if left else writer.close()  # in order, and as if it had died
-                await comes(lambda left=left: server.changes.watchers == 2 - left)  # type: ignore[misc]
+                await comes(lambda left=left: server.monitor.changes.watchers == 2 - left)  # type: ignore[misc]
 
     asyncio.run(run())
 
@@ -137,7 +137,7 @@ def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(engine: Engine
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: server\r\n\r\n")
             async with asyncio.timeout(DEADLINE):
                 assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200 ")
-            assert server.changes.watchers == 0
+            assert server.monitor.changes.watchers == 0
             writer.close()
 
     asyncio.run(run())
@@ -146,16 +146,16 @@ def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(engine: Engine
 def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(engine: Engine) -> None:
     async def run() -> None:
         async with operated(engine) as (server, client):
-            watching = await begun(server.changes)
+            watching = await begun(server.monitor.changes)
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
             assert await anext(watching) == {task_id, FLEET}
             await vote(server, task_id, "ams", 3)
             assert await anext(watching) == {task_id, FLEET}
             await client.put("/v1/tasks/votes/expectation", json={"traffic": 5})
             assert await anext(watching) == {task_id, FLEET}
-            server.heard("fra")
+            server.monitor.on_question("fra")
             assert await anext(watching) == {FLEET}
-            server.heard("fra")  # alive as before: no news
+            server.monitor.on_question("fra")  # alive as before: no news
             await client.delete("/v1/tasks/votes")
             assert await anext(watching) == {task_id, FLEET}
 

@@ -115,14 +115,14 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, 
             clock.now += 20
             await edge.connect(engine.url)
             assert await edge.catch_up()
-            await comes(lambda: "ams" in server.signs.last)
+            await comes(lambda: "ams" in server.monitor.liveness.last)
             assert edge_named(server, "ams").last_sign == START + 20
             clock.now = START + SILENT_AFTER + 1
             assert await states() == {"ams": "alive", "fra": "missing", "lis": "missing"}
             clock.now = START + 20 + SILENT_AFTER + 1
             assert await states() == {"ams": "silent", "fra": "missing", "lis": "missing"}
             assert await edge.catch_up()
-            await comes(lambda: server.signs.last["ams"] == clock.now)
+            await comes(lambda: server.monitor.liveness.last["ams"] == clock.now)
             assert await states() == {"ams": "alive", "fra": "missing", "lis": "missing"}
             await client.delete("/v1/tasks/votes")  # nobody is expected any more
             assert await states() == {"ams": "alive"}
@@ -137,17 +137,17 @@ def test_who_watches_is_told_that_an_edge_has_fallen_silent(engine: Engine, monk
 
     async def run() -> None:
         async with operated(engine, clock=clock) as (server, _):
-            server.heard("ams")
+            server.monitor.on_question("ams")
             looking = asyncio.create_task(server.look_around())
-            watching = server.changes.watch()
+            watching = server.monitor.changes.watch()
             assert await anext(watching) == frozenset()
             assert await anext(watching) == {FLEET}  # the first look
             clock.now += SILENT_AFTER + 1
             assert await anext(watching) == {FLEET}
-            assert server.edge_counts() == {"silent": 1}
-            server.heard("ams")
+            assert server.monitor.edge_counts() == {"silent": 1}
+            server.monitor.on_question("ams")
             assert await anext(watching) == {FLEET}
-            assert server.edge_counts() == {"alive": 1}
+            assert server.monitor.edge_counts() == {"alive": 1}
             looking.cancel()
 
     asyncio.run(run())
@@ -160,7 +160,7 @@ def test_a_server_awaits_edges_from_when_it_can_hear_them(engine: Engine) -> Non
     async def run() -> None:
         async with operated(engine, clock=clock) as (server, client):
             await client.post("/v1/tasks", json=NAMED)
-            again = SyncServer(server.link, clock=clock)
+            again = SyncServer(server.log, clock=clock)
             clock.now += 10 * SILENT_AFTER
             await again.start()
             assert {each.state for each in edge_list(again).edges} == {"awaited"}
@@ -178,7 +178,7 @@ def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many
             await vote(server, task_id, "fra", 1, life="one")
             assert not edge_named(server, "fra").several_lives
             await vote(server, task_id, "fra", 1, life="two")
-            server.heard("ams")
+            server.monitor.on_question("ams")
             before = edge_list(server).edges
         async with operated(engine, clock=clock) as (server, _):
             after: EdgeList = edge_list(server)

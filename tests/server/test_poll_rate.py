@@ -19,6 +19,7 @@ from outvote.edge.site import TICK, Edge
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import task_record
 from outvote.server.liveness import SILENT_AFTER
@@ -96,12 +97,12 @@ def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(engine: Engi
             assert 0.75 * ASK_EVERY <= min(usual) < max(usual) <= ASK_EVERY
             assert len(set(usual)) > 100
             assert edge._spread == 0
-            server.pace.period = 200.0
+            server.monitor.poll_rate.period = 200.0
             assert await edge.catch_up()
             seldom = [edge._pause(True, False) for _ in range(200)]
             assert 150 <= min(seldom) < max(seldom) <= 200
             assert edge._spread == 200 - ASK_EVERY
-            server.pace.period = ASK_EVERY
+            server.monitor.poll_rate.period = ASK_EVERY
             assert await edge.catch_up()
             assert edge._pause(True, False) <= ASK_EVERY
             await edge.stop()
@@ -148,10 +149,10 @@ def fleet(named: int, *others: str) -> LogState:
     fold = LogState()
     for number in range(named):
         described = task("tally", name=f"task-{number}", players=[f"site-{each}" for each in range(50)])
-        fold.apply(f"outvote.down.task-{number}-1.task", task_record(described), number + 1)
+        fold.apply(Record(f"outvote.down.task-{number}-1.task", task_record(described), number + 1, 0.0))
     for number, name in enumerate(others):
         described = task("tally", name=name, players=["ams", "fra"])
-        fold.apply(f"outvote.down.{name}-1.task", task_record(described), named + number + 1)
+        fold.apply(Record(f"outvote.down.{name}-1.task", task_record(described), named + number + 1, 0.0))
     return fold
 
 
@@ -166,7 +167,7 @@ def test_of_tasks_of_others_an_edge_is_told_the_ids_once() -> None:
     assert set(again["tasks"]) == {"shop-1", "page-1"}
     assert "others" not in again
     assert not again["more"]
-    fold.apply("outvote.down.task-7-1.delete", b"{}", 100)
+    fold.apply(Record("outvote.down.task-7-1.delete", b"{}", 100, 0.0))
     assert fold.catch_up("ams", "life", {"task-7-1": 1 << 30})["deleted"] == ["task-7-1"]
 
 
@@ -202,7 +203,7 @@ def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_
                 await client.delete(f"/v1/tasks/{name}")
             assert await edge.catch_up()
             assert edge._not_ours == set()
-            assert server.fold.unknown == 0
+            assert server.state.unknown == 0
             await edge.stop()
 
     asyncio.run(run())

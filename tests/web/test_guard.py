@@ -63,7 +63,7 @@ def test_every_path_of_a_server_needs_a_token_but_those_that_tell_nothing(
 ) -> None:
     async def scenario() -> None:
         async with operated(engine, tokens=holders.book) as (server, client):
-            before = server.fold.read
+            before = server.state.read
             for method, path in routes():
                 if path in ("/healthz", "/openapi.json"):
                     continue
@@ -75,7 +75,7 @@ def test_every_path_of_a_server_needs_a_token_but_those_that_tell_nothing(
                 check_problem(answer, 401, "token-expired", "has expired")
                 answer = await client.request(method, path, headers=holders.header("shop"))
                 check_problem(answer, 403, "not-allowed", "for applications")
-            assert server.fold.read == before
+            assert server.state.read == before
             assert (await client.get("/nothing")).status_code == 401  # not even that there is nothing
             assert (await client.get("/healthz")).json() == {"status": "ok"}
             assert (await client.get("/openapi.json")).status_code == 200
@@ -98,7 +98,7 @@ def test_a_viewer_looks_and_an_admin_does_all(engine: Engine, holders: Holders) 
         async with operated(engine, tokens=holders.book) as (server, client):
             viewer, admin = holders.header("looker"), holders.header("ops")
             assert (await client.post("/v1/tasks", json=TALLY, headers=admin)).status_code == 201
-            server.changes.close()  # else /v1/events would never end
+            server.monitor.changes.close()  # else /v1/events would never end
             for method, path in routes():
                 if method == "GET":
                     for looks in ("GET", "HEAD"):
@@ -107,9 +107,9 @@ def test_a_viewer_looks_and_an_admin_does_all(engine: Engine, holders: Holders) 
                 else:
                     answer = await client.request(method, path, headers=viewer, json=TALLY)
                     check_problem(answer, 403, "not-allowed", "an admin's is needed")
-            assert [found.task.name for found in server.fold.tasks.values()] == ["shop"]
+            assert [found.task.name for found in server.state.tasks.values()] == ["shop"]
             assert (await client.delete("/v1/tasks/shop", headers=admin)).status_code == 204
-            assert not server.fold.tasks
+            assert not server.state.tasks
 
     asyncio.run(scenario())
 
@@ -132,7 +132,7 @@ def test_a_cookie_is_a_token_too_but_makes_up_for_no_wrong_one_and_serves_no_oth
             for site in ("cross-site", "same-site"):
                 answer = await client.post("/v1/tasks", json=TALLY, headers={**admin, "Sec-Fetch-Site": site})
                 check_problem(answer, 403, "other-origin", "this server's own pages")
-            assert not server.fold.tasks
+            assert not server.state.tasks
             page = await client.get("/metrics", headers=admin)
             assert 'outvote_http_refused_total{reason="origin"} 7.0' in page.text
             own = {**admin, "Origin": "http://server", "Sec-Fetch-Site": "same-origin"}

@@ -28,6 +28,7 @@ from outvote.core.task import Task
 from outvote.core.votes import VoteServer
 from outvote.dashboard import words
 from outvote.edge.site import Edge
+from outvote.log.log import Record
 from outvote.log.log_state import MOST_LIVES, LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, discount_record, parse, read_discount, task_record
 from outvote.log.replay_buffer import BufferedMessage, ReplayBuffer
@@ -47,7 +48,7 @@ class Told:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.fold = LogState()
+        self.state = LogState()
         self.records: list[tuple[str, bytes]] = []
         self.counts: list[tuple[str, str, UpMessage] | Elimination] = []
         """What a server must know: messages that were not discounted, and eliminations, in order."""
@@ -57,7 +58,7 @@ class Told:
 
     @property
     def found(self) -> TaskState:
-        return self.fold.tasks["shop-1"]
+        return self.state.tasks["shop-1"]
 
     def say(self, edge: str, message: UpMessage, life: str = "life") -> None:
         self.counts.append((edge, life, message))
@@ -82,7 +83,7 @@ class Told:
 
     def adopt(self) -> None:
         """What the server proposes, if it does."""
-        for proposal in list(self.fold.proposals()):
+        for proposal in list(self.state.proposals()):
             self.eliminate(*self._coder.read_down(self.found.announced, proposal.payload).arms)
 
     def discount(self, edge: str) -> None:
@@ -113,8 +114,8 @@ class Told:
         """The folded state is that of a server that was told only what counts; and so it is when read later."""
         expected, late = self.fresh(), LogState()
         for number, (subject, payload) in enumerate(self.records, 1):
-            late.apply(subject, payload, number, float(number))
-        for fold in (self.fold, late):
+            late.apply(Record(subject, payload, number, float(number)))
+        for fold in (self.state, late):
             found = fold.tasks["shop-1"]
             assert found.server.snapshot() == expected.snapshot()
             assert found.server.remaining == expected.remaining
@@ -127,7 +128,7 @@ class Told:
             proposed = not found.stopped and bool(set(expected.eliminated) & set(found.announced))
             assert bool(list(fold.proposals())) == proposed
             assert fold.unknown == 0
-        assert self.fold.edges == late.edges
+        assert self.state.edges == late.edges
         assert self.found.history == late.tasks["shop-1"].history
         assert self.found.ledger.total_bits == late.tasks["shop-1"].ledger.total_bits
         assert self.found.refused == late.tasks["shop-1"].refused
@@ -136,7 +137,7 @@ class Told:
 
     def _store(self, where: UpSubject | DownSubject, payload: bytes) -> None:
         self.records.append((str(where), payload))
-        assert self.fold.apply(str(where), payload, len(self.records), float(len(self.records))) is not None
+        assert self.state.apply(Record(str(where), payload, len(self.records), float(len(self.records)))) is not None
 
 
 # ---- any order of messages, eliminations and discounts
@@ -195,17 +196,17 @@ def test_votes_of_a_discounted_edge_count_no_more_and_nothing_is_proposed_from_t
     told = Told(described("dme"))
     told.vote("ams", 3)
     told.vote("fra", 3)
-    assert len(list(told.fold.proposals())) == 1
+    assert len(list(told.state.proposals())) == 1
     bits = told.found.ledger.total_bits
     told.discount("fra")
-    assert not list(told.fold.proposals())
-    assert not told.fold.pending
+    assert not list(told.state.proposals())
+    assert not told.state.pending
     assert isinstance(told.found.server, VoteServer)
     assert told.found.server.votes(3) == 1
     assert [(each.edge, each.messages) for each in told.found.discounted] == [("fra", 1)]
     assert told.found.ledger.total_bits == bits, "bits that were sent were sent"
-    assert told.fold.catch_up("fra", "life", {})["tasks"]["shop-1"]["count"] == 1, "they are still in the log"
-    assert told.fold.catch_up("fra", "life", {})["tasks"]["shop-1"]["highest"] == 0
+    assert told.state.catch_up("fra", "life", {})["tasks"]["shop-1"]["count"] == 1, "they are still in the log"
+    assert told.state.catch_up("fra", "life", {})["tasks"]["shop-1"]["highest"] == 0
     told.check()
 
 
@@ -246,10 +247,10 @@ def test_a_decision_that_was_held_back_because_of_one_edge_is_due_without_it() -
         if told.found.server.held:
             break
     assert told.found.server.held
-    assert not list(told.fold.proposals())
+    assert not list(told.state.proposals())
     told.discount("fra")
     assert not told.found.server.held
-    assert told.fold.pending == {"shop-1"}
+    assert told.state.pending == {"shop-1"}
     told.adopt()
     assert told.found.winner == 0
     told.check()
@@ -305,10 +306,10 @@ def test_an_edge_has_so_many_lives_in_a_task_and_a_discount_renews_them() -> Non
     size = told.task.tally_sizes[0]
     payload = Coder(told.task).up(told.counts[-1][2])  # type: ignore[index]
     for life in range(MOST_LIVES, MOST_LIVES + 100):
-        told.fold.apply(f"outvote.up.fra.shop-1.life-{life}.0", payload, 1_000)
+        told.state.apply(Record(f"outvote.up.fra.shop-1.life-{life}.0", payload, 1_000, 0.0))
     assert told.found.refused == 100
     assert len(told.found.highest) == len(told.found.counts) == MOST_LIVES
-    assert len(told.fold.edges["fra"].incarnations) == MOST_LIVES
+    assert len(told.state.edges["fra"].incarnations) == MOST_LIVES
     assert isinstance(told.found.server, TallyServer)
     assert sum(told.found.server.trials(arm) for arm in range(4)) == MOST_LIVES * size
     told.tally("fra", 1, RATES[1], "life-0")
@@ -333,8 +334,8 @@ def test_what_is_no_discount_changes_nothing_but_takes_its_number(payload: bytes
     told = Told(described("tally"))
     told.tally("ams", 0, RATES[1])
     before = told.found.server.snapshot()
-    told.fold.apply("outvote.down.shop-1.discount.0", payload, 3)
-    assert (told.found.server.snapshot(), told.found.discounted, told.fold.unknown) == (before, [], 1)
+    told.state.apply(Record("outvote.down.shop-1.discount.0", payload, 3, 0.0))
+    assert (told.found.server.snapshot(), told.found.discounted, told.state.unknown) == (before, [], 1)
     assert told.found.next_number["discount"] == 1
     host(edge, hosted_task())
     edge._hear("outvote.live.shop-1.discount.0", payload)
@@ -374,7 +375,7 @@ def test_people_are_shown_who_was_discounted_and_when() -> None:
     of_bog = sum(".bog." in subject for subject, _ in story.records)
     assert (said.edge, said.messages, said.record, said.at) == ("bog", of_bog, len(story.records), story.now)
     assert shown.messages.up == story.messages >= 30
-    assert story.fold.edges["bog"].discounted == of_bog
+    assert story.state.edges["bog"].discounted == of_bog
     console = Console(width=400)
     with console.capture() as printed:
         found = msgspec.json.decode(msgspec.json.encode(shown))
@@ -401,12 +402,12 @@ def test_the_journal_tells_of_each_once(caplog: pytest.LogCaptureFixture) -> Non
     told.tally("ams", 0, RATES[1])
     told.discount("ams")
     journal = EventLog()
-    journal.begin(told.fold)
+    journal.begin(told.state)
     told.tally("ams", 1, RATES[1])
     told.tally("ams", 2, RATES[1])
     told.discount("ams")
     for _ in range(2):
-        journal.note(told.fold, told.found, "outvote.down.shop-1.discount.1", 0.0)
+        journal.note(told.state, told.found, "outvote.down.shop-1.discount.1", 0.0)
     (said,) = [each for each in caplog.records if "edge_discounted" in each.getMessage()]
     assert said.levelno == logging.WARNING
     assert said.getMessage() == in_words(

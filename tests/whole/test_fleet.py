@@ -84,11 +84,11 @@ async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> No
     assert link is not None
     while True:
         last = await link.log_end()
-        await until(lambda last=last: server.fold.read >= last)  # type: ignore[misc]
-        if not list(server.fold.proposals()) and await link.log_end() == last:
+        await until(lambda last=last: server.state.read >= last)  # type: ignore[misc]
+        if not list(server.state.proposals()) and await link.log_end() == last:
             break
         await asyncio.sleep(0.002)
-    known = len(server.fold.tasks[task_id].eliminations)
+    known = len(server.state.tasks[task_id].eliminations)
     await until(lambda: all(edge.tasks["shop"].eliminations == known for edge in edges.values()))
 
 
@@ -127,7 +127,7 @@ def test_the_same_events_give_the_same_messages_and_eliminations_as_the_simulati
                 edges[name].reward(edges[name].find("shop"), arm, float(uniform < MEANS[arm]), ticket)
                 if edges[name].tasks["shop"].new:
                     await settle(server, edges, task_id)
-            folded = server.fold.tasks[task_id]
+            folded = server.state.tasks[task_id]
             assert folded.eliminations == announced
             assert folded.ledger.up_messages == len(sent)
             link = edges["ams"].link
@@ -160,12 +160,12 @@ def test_an_engine_killed_and_started_again_loses_nothing_and_counts_nothing_twi
                     engine.start()
                 await asyncio.gather(*sending)
             await settle(server, edges, task_id)
-            folded = server.fold.tasks[task_id]
+            folded = server.state.tasks[task_id]
             kept = sum(len(edge.store.messages(task_id)) for edge in edges.values())
             assert folded.ledger.up_messages == kept > 20
             assert getattr(folded.server, "duplicates", 0) == 0
             fresh = await new_server(engine.url)  # a second server that reads the whole log
-            assert fresh.fold.tasks[task_id].server.snapshot() == folded.server.snapshot()
+            assert fresh.state.tasks[task_id].server.snapshot() == folded.server.snapshot()
             await fresh.stop()
 
     asyncio.run(run())
@@ -182,7 +182,7 @@ def test_an_edge_that_was_offline_for_the_whole_task_catches_up_in_one_exchange(
     async def run() -> None:
         async with fleet(engine, tmp_path, described) as (server, edges, task_id):
             rng = random.Random(3)
-            while server.fold.tasks[task_id].running:
+            while server.state.tasks[task_id].running:
                 for _ in range(30):
                     name = rng.choice(EDGES)
                     arm, ticket = edges[name].decide(edges[name].find("shop"))
@@ -193,7 +193,7 @@ def test_an_edge_that_was_offline_for_the_whole_task_catches_up_in_one_exchange(
                 late.decide(late.find("shop"))
             await late.connect(engine.url)
             assert await late.catch_up()
-            assert late.tasks["shop"].player.remaining == (server.fold.tasks[task_id].winner,) == (0,)
+            assert late.tasks["shop"].player.remaining == (server.state.tasks[task_id].winner,) == (0,)
             assert late.decide(late.find("shop"))[0] == 0
             await late.stop()
 
@@ -212,7 +212,7 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
                 arm, ticket = edge.decide(edge.find("shop"))
                 edge.reward(edge.find("shop"), arm, 1.0, ticket)
             await settle(server, edges, task_id)
-            sent = server.fold.tasks[task_id].ledger.up_messages
+            sent = server.state.tasks[task_id].ledger.up_messages
             assert sent == 3  # 10 events are 3 tallies of 3, and 1 in an open one of 7
             before = edge.tasks["shop"].player.snapshot()
             await edge.stop()
@@ -228,7 +228,7 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
                 again.reward(again.find("shop"), arm, 1.0, ticket)
             edges["ams"] = again
             await settle(server, edges, task_id)
-            assert server.fold.tasks[task_id].ledger.up_messages == sent + 1
+            assert server.state.tasks[task_id].ledger.up_messages == sent + 1
             await again.stop()
             again.store.close()
             (tmp_path / "ams.db").unlink()
@@ -242,7 +242,7 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
                 wiped.reward(wiped.find("shop"), arm, 1.0, ticket)
             edges["ams"] = wiped
             await settle(server, edges, task_id)
-            folded = server.fold.tasks[task_id]
+            folded = server.state.tasks[task_id]
             assert folded.ledger.up_messages == sent + 2
             assert len([key for key in folded.highest if key[0] == "ams"]) == 2
 
@@ -294,7 +294,7 @@ def test_a_stream_that_is_not_ours_is_refused_with_what_differs(engine: Engine) 
         await client.close()
         async with await NatsLog.connect(engine.url, name="server") as link:
             with pytest.raises(EngineUnreachable, match=r"subjects is .*max_msgs_per_subject is -1, needed is 1"):
-                await link.ensure_stream()
+                await link.prepare()
 
     asyncio.run(run())
 
@@ -340,8 +340,8 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
                 arm, ticket = away.decide(away.find("shop"))
                 away.reward(away.find("shop"), arm, 1.0, ticket)
             away.flush()  # three messages that nobody has seen
-            assert away.link is not None
-            await away.link.close()
+            assert away.log is not None
+            await away.log.close()
             await server.delete_task(task_id)
             renewed = await server.create(task("tally", delta=0.1))
             await until(
@@ -355,8 +355,8 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
             await away.send()
             assert away.tasks["shop"].task_id == renewed
             await settle(server, edges, renewed)
-            assert server.fold.tasks[renewed].ledger.up_messages == 0
-            assert server.fold.unknown == 0
+            assert server.state.tasks[renewed].ledger.up_messages == 0
+            assert server.state.unknown == 0
 
     asyncio.run(run())
 
@@ -369,10 +369,10 @@ def test_two_servers_that_create_one_name_at_once_make_one_task(engine: Engine) 
             return_exceptions=True,
         )
         assert sorted(isinstance(each, NameTaken) for each in made) == [False, True]
-        await until(lambda: servers[0].fold.read == servers[1].fold.read)
+        await until(lambda: servers[0].state.read == servers[1].state.read)
         assert (
-            list(servers[0].fold.tasks)
-            == list(servers[1].fold.tasks)
+            list(servers[0].state.tasks)
+            == list(servers[1].state.tasks)
             == [each for each in made if isinstance(each, str)]
         )
         for server in servers:
@@ -391,7 +391,7 @@ def test_a_server_reads_on_soon_after_its_engine_was_killed(engine: Engine, tmp_
             await until(lambda: server.ready)
             began = time.monotonic()
             await server.stop_task(task_id)
-            assert server.fold.tasks[task_id].stopped
+            assert server.state.tasks[task_id].stopped
             assert time.monotonic() - began < DEADLINE / 2  # left to itself, the client is silent for 20 s
 
     asyncio.run(run())
@@ -405,7 +405,7 @@ def test_a_server_whose_log_was_replaced_says_so_and_ends(engine: Engine, tmp_pa
             shutil.rmtree(engine.store)
             engine.start()
             async with await NatsLog.connect(engine.url, name="other") as link:
-                await link.ensure_stream()
+                await link.prepare()
             with pytest.raises(LogReplaced, match="2 records were read of the log OUTVOTE, which now ends at 0"):
                 await asyncio.wait_for(server.watch(), DEADLINE)
 

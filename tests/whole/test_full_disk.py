@@ -112,15 +112,15 @@ def test_asking_an_engine_whether_it_stores_leaves_nothing_in_the_log_nor_in_ano
 
     async def run(url: str) -> None:
         async with await NatsLog.connect(url, name="server") as link:
-            await link.ensure_stream()
-            await link.store("outvote.down.shop-1.task", b"{}")
+            await link.prepare()
+            await link.append("outvote.down.shop-1.task", b"{}")
             follower = await link.follow(ignore)
             while not follower.read:
                 await asyncio.sleep(0.002)
             await follower._ask_to_store()
             assert (await link.log_end(), await link.stored("outvote.down.shop-1.task")) == (1, b"{}")
             await link._stream.delete_stream("OUTVOTE")  # as if the engine had lost its disk
-            await link.ensure_stream()
+            await link.prepare()
             await follower._ask_to_store()
             assert await link.log_end() == 0
 

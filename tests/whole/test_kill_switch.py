@@ -178,7 +178,7 @@ def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: 
 
     async def run() -> None:
         async with await NatsLog.connect(engine.url, name="server") as link:
-            await link.ensure_stream()
+            await link.prepare()
             await link.answer(reply)
             await edge.start(engine.url)
             try:

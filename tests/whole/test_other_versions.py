@@ -21,6 +21,7 @@ from outvote.core.task import RULES
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
 from outvote.engine.process import Engine
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import Coder, task_record
 
@@ -56,13 +57,13 @@ def test_a_server_lists_a_task_of_other_rules_does_not_judge_it_and_goes_on_with
         ("outvote.up.ams.page-1.life.0", message),
     ]
     for number, (subject, payload) in enumerate(log, 1):
-        fold.apply(subject, payload, number)
+        fold.apply(Record(subject, payload, number, 0.0))
     assert list(fold.tasks) == ["page-1"]
     assert fold.tasks["page-1"].ledger.up_messages == 1
     assert list(fold.unreadable) == ["shop-1"]
     assert fold.unreadable["shop-1"].startswith(WHY)
     assert list(fold.catch_up("ams", "life", {})["tasks"]) == ["page-1"]
-    fold.apply("outvote.down.shop-1.delete", b"{}", 6)
+    fold.apply(Record("outvote.down.shop-1.delete", b"{}", 6, 0.0))
     assert fold.unreadable == {}
     assert fold.catch_up("ams", "life", {"shop-1": 0})["deleted"] == ["shop-1"]
 
@@ -129,7 +130,7 @@ def test_a_server_and_an_edge_skip_and_list_a_task_of_other_rules(
         async with operated(engine) as (server, client):
             await edge.connect(engine.url)
             record = of_other_rules(name="other", players=1, player_names=["ams"])
-            await server.link.store("outvote.down.other-1.task", record)
+            await server.log.append("outvote.down.other-1.task", record)
             made = await client.post("/v1/tasks", json={**TALLY, "players": ["ams", "fra"]})
             assert made.status_code == 201
             await comes(lambda: "shop" in edge.tasks and "other-1" in edge.unreadable, "the edge has heard of both")

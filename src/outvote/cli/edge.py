@@ -109,6 +109,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     from outvote.concurrency import run_until_first_exit
     from outvote.edge import api as edge_api
     from outvote.edge.site import Edge
+    from outvote.engine.nats_log import NatsLog
     from outvote.observability.logs import event
 
     edge = Edge(name, store, clock=time.monotonic)
@@ -135,7 +136,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
         await bound.wait()
-        await edge.start(urls, access=secured.access)
+        await edge.start(NatsLog(urls, name=name, access=secured.access))
         await edge.watch()
 
     try:

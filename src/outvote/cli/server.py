@@ -200,16 +200,16 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
             "urls": {"server": admin, "nats": url},
             "pids": {"server": os.getpid(), "engine": None if engine is None else engine.pid},
             "store": None if engine is None else str(engine.folder),
-            "tasks": len(server.fold.tasks),
+            "tasks": len(server.state.tasks),
         }
-        tell(args, record, ready(args, setup, admin, url, tasks=len(server.fold.tasks)))
+        tell(args, record, ready(args, setup, admin, url, tasks=len(server.state.tasks)))
         own = {} if engine is None else {"engine": url, "nats": engine.version}
-        event(_log, logging.INFO, "started", **serving.versions(), api=admin, **own, tasks=len(server.fold.tasks))
+        event(_log, logging.INFO, "started", **serving.versions(), api=admin, **own, tasks=len(server.state.tasks))
         works = [
             run_app(
                 app,
                 listening,
-                closing=server.changes.close,
+                closing=server.monitor.changes.close,
                 certificate=secured.certificate,
                 watch=app.state.watch,
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from outvote.core.messages import Elimination
 from outvote.core.task import Task
 
 
@@ -35,6 +36,8 @@ class Announced:
         """A decision is held back: whoever never does that says so here."""
         return False
 
-    def adopt(self, eliminated: Sequence[int]) -> None:
-        """What was really announced, where a log that several servers write to decides: the first one stored wins."""
+    def adopt(self, eliminated: Sequence[int]) -> list[Elimination]:
+        """Take over what was really announced, where a log that several servers write to decides: the first one stored
+        wins. Returns what is to be announced besides because of it."""
         self._eliminated = list(eliminated)
+        return []

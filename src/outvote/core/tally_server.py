@@ -74,9 +74,9 @@ class TallyServer(Announced):
 
     # ---- what the fleet knows
 
-    def adopt(self, eliminated: Sequence[int]) -> None:
-        super().adopt(eliminated)
+    def adopt(self, eliminated: Sequence[int]) -> list[Elimination]:
         self._evidence.withdraw(eliminated)
+        return super().adopt(eliminated)
 
     @property
     def contenders(self) -> tuple[int, ...]:

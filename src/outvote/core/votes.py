@@ -73,17 +73,18 @@ class VoteServer(Announced):
 
     # ---- what the fleet knows
 
-    def adopt(self, eliminated: Sequence[int]) -> None:
+    def adopt(self, eliminated: Sequence[int]) -> list[Elimination]:
         """What it has eliminated besides stays so, as long as an arm is left."""
         before = self._eliminated
-        super().adopt(eliminated)
+        announced = super().adopt(eliminated)
         for arm in before:
             if arm not in self._eliminated and len(self._eliminated) < len(self.task.arms) - 1:
                 self._eliminated.append(arm)
         if self.task.tolerate:
-            list(self._fall())  # arms may have waited for what others have eliminated
+            announced += [Elimination((arm,)) for arm in self._fall()]  # they waited for what others have eliminated
         self._finished = [set() for _ in self.task.instances]
         self._note_finished(self._votes)
+        return announced
 
     @property
     def finished(self) -> bool:

@@ -215,7 +215,7 @@ class Dashboard:
 
     def _planner_answered(self) -> None:
         """Pages that wait for the planner look again."""
-        self._server.changes.note(*self._server.fold.tasks)
+        self._server.monitor.changes.note(*self._server.state.tasks)
 
     async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
         wrong = None if problem is None else forms.field_of(problem.detail)
@@ -245,7 +245,7 @@ class Dashboard:
             "now": now,
             "ago": lambda at: formats.ago(at, now),
             "well": self._server.ready,
-            "connected": self._server.link.connected,
+            "connected": self._server.log.connected,
         }
         text = self._templates.get_template(template).render(**common, **context)
         return Response(text, status_code=status, media_type="text/html", headers=HEADERS)

@@ -40,12 +40,12 @@ def overview(admin: Admin, asked: Mapping[str, str]) -> dict[str, Any]:
         if query.lower() in shown.name.lower() and (status not in ORDER or shown.status == status)
     ]
     wanted.sort(key=lambda shown: (ORDER.index(shown.status), -shown.created))
-    folded = admin.server.fold.tasks
+    folded = admin.server.state.tasks
     return {
         "rows": [_row(shown, folded[shown.id]) for shown in wanted],
         "unreadable": listed.unreadable,
         "counts": Counter(shown.status for shown in tasks),
-        "edges": admin.server.edge_counts(),
+        "edges": admin.server.monitor.edge_counts(),
         "bits": sum(shown.bits.total for shown in tasks),
         "query": query,
         "status": status,

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from outvote.core import protocols
-from outvote.core.errors import MalformedMessage, MalformedSnapshot
+from outvote.core.errors import MalformedSnapshot
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
-from outvote.log.records import TOKEN, Coder
+from outvote.log.records import Coder
 
 if TYPE_CHECKING:
     import random
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
-TaskId = Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN}\Z")]
-Hex = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{2})*\Z")]
 
 
 class HostedTask:
@@ -90,43 +88,6 @@ class HostedTask:
         self.announced = tuple(arm for arm in self.announced if arm not in message.arms)
         self.eliminations += 1
         self.dirty = True
-
-
-# ---- what a server tells of a task
-
-
-class TaskUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a server says of one task."""
-
-    stopped: bool
-    highest: Annotated[int, msgspec.Meta(ge=-1, le=10**16)]
-    count: Number
-    killed: bool = False
-    switches: Number = 0
-    record: dict[str, Any] | None = None
-    eliminations: tuple[Hex, ...] = ()
-
-
-class CatchUp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server's answer to an edge that asks what it has missed; `Fold.catch_up` makes it."""
-
-    tasks: dict[TaskId, TaskUpdate]
-    deleted: list[TaskId]
-    others: list[TaskId] = []
-    """Tasks that are not for this edge."""
-    more: bool = False
-    """There is more to say: ask again."""
-    read: Number = 0
-    """How far the server has read the log."""
-    ask_again: float = 0.0
-    """Seconds after which to ask again."""
-
-
-def parse_catch_up(answer: object) -> CatchUp:
-    try:
-        return msgspec.convert(answer, CatchUp)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise MalformedMessage(f"a server's answer is not understood: {error}") from None
 
 
 # ---- what a store keeps of a task

@@ -13,6 +13,7 @@ from prometheus_client.core import InfoMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from outvote.edge.site import Edge
+from outvote.log.log import ConnectionFigures
 from outvote.observability.metrics_page import counter, gauge, one
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class EdgeCollector(Collector):
         self._served = served
 
     def collect(self) -> Iterable[Metric]:
-        edge, served, link = self._edge, self._served, self._edge.link
+        edge, served = self._edge, self._served
+        figures = ConnectionFigures() if edge.log is None else edge.log.figures()
         late, dropped = edge.rewards_not_counted
         yield InfoMetricFamily("outvote_edge", "The name of this edge.", value={"edge": edge.name})
         for name, says, count in (
@@ -48,12 +50,12 @@ class EdgeCollector(Collector):
             (
                 "outvote_edge_reconnections_total",
                 "Times a lost connection came back.",
-                link.reconnections if link else 0,
+                figures.reconnections,
             ),
             (
                 "outvote_edge_wire_bytes_total",
                 "Bytes to and from the engine, headers of TCP and IP included.",
-                link.wire_bytes if link else 0,
+                figures.wire_bytes,
             ),
         ):
             yield counter(name, says, one(count))
@@ -63,7 +65,7 @@ class EdgeCollector(Collector):
             *(({"status": str(status)}, count) for status, count in sorted(served.refused.items())),
         )
         tasks = edge.tasks.values()
-        expires = link.credential_expires if link else None
+        expires = figures.credential_expires
         for name, says, value in (
             ("outvote_edge_tasks", "Tasks that this edge hosts.", len(tasks)),
             ("outvote_edge_messages_kept", "Messages in its store.", sum(task.kept for task in tasks)),

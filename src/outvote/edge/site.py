@@ -16,23 +16,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from outvote.access.engine_access import Access
 from outvote.concurrency import cancel
 from outvote.core import protocols
 from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, Task
-from outvote.edge.hosted_task import HostedTask, TaskUpdate, parse_catch_up, restored
-from outvote.edge.store import EdgeStore, Save, StoreFailed
-from outvote.engine.nats_log import PATIENCE, NatsLog
-from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS
+from outvote.edge.hosted_task import HostedTask, restored
+from outvote.edge.store import Save, Store, StoreFailed
+from outvote.log.catch_up import ASK_EVERY, SKIP_ELIMINATIONS, Answer, Question, TaskUpdate
+from outvote.log.log import Log
 from outvote.log.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task, task_record
 from outvote.observability.logs import event
 
 TICK = 0.2
 """Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
-CATCH_UP_AGAIN = 2.0
-"""The same after connecting: the server may not have read the newest records yet."""
+ASK_AGAIN = 2.0
+"""Seconds after the first answer: the server may not have read the newest records yet."""
+ANSWER_PATIENCE = 2.0
+"""Seconds after which a question was let lie: whoever should answer has too much to do."""
 NO_TICKET = MOST - 1
 """Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
 LAG = 15.0
@@ -47,18 +48,18 @@ class Edge:
     def __init__(
         self,
         name: str,
-        store: EdgeStore,
+        store: Store,
         *,
         clock: Callable[[], float],
         wall_clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
     ) -> None:
-        """`clock` counts seconds and never goes back, `wall_clock` gives those since 1970; `rng` is for simulation:
-        players use the system's generator."""
+        """`clock` counts seconds and never goes back, `wall_clock` gives those since 1970. `rng` makes every choice
+        repeatable; without it, players use the system's generator."""
         self.name = check_name("an edge's name", name)
         self.store = store
         self.tasks: dict[str, HostedTask] = {}
-        self.link: NatsLog | None = None
+        self.log: Log | None = None
         self.missed = asyncio.Event()
         """Something was missed: catch up."""
         self.last_catch_up: float | None = None
@@ -76,6 +77,8 @@ class Edge:
         self._clock = clock
         self._wall_clock = wall_clock
         self._rng = rng
+        self._random = (rng or random).random
+        """For pauses."""
         self.unreadable: dict[str, str] = {}
         """By id, the tasks whose record this version cannot read, and why. What the store has of them is kept."""
         self._not_ours: set[str] = set()
@@ -135,7 +138,7 @@ class Edge:
 
     @property
     def connected(self) -> bool:
-        return self.link is not None and self.link.connected
+        return self.log is not None and self.log.connected
 
     @property
     def rewards_not_counted(self) -> tuple[int, int]:
@@ -176,25 +179,23 @@ class Edge:
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
 
-    def apply_catch_up(self, answer: object) -> bool:
-        """Apply all that a server knows and this edge did not. Return whether the server has more to say."""
-        update = parse_catch_up(answer)
-        self._ask_again = min(max(ASK_EVERY, update.ask_again), LONGEST_PAUSE)
-        for task_id in update.deleted:  # one that is only missing is news to a server that lags behind
+    def apply_catch_up(self, answer: Answer) -> None:
+        """Apply all that a server knows and this edge did not."""
+        self._ask_again = answer.ask_again or ASK_EVERY
+        for task_id in answer.deleted:  # one that is only missing is news to a server that lags behind
             self._not_ours.discard(task_id)
             self._forget(task_id)
             hosted = self._hosted.get(task_id)
             if hosted is not None:
                 self._leave(hosted)
-        self._not_ours.update(update.others)
-        for task_id, told in update.tasks.items():
+        self._not_ours.update(answer.others)
+        for task_id, update in answer.tasks.items():
             try:
-                self._learn(task_id, told)
+                self._learn(task_id, update)
             except StoreFailed:
                 raise
             except OutvoteError as error:  # the other tasks are understood all the same
                 event(_log, logging.ERROR, "answer_not_understood", id=task_id, error=str(error))
-        return update.more
 
     # ---- timer ticks
 
@@ -222,7 +223,7 @@ class Edge:
 
     async def send(self) -> None:
         """Everything that the log lacks, in order of sequence; returns when all of it is stored."""
-        assert self.link is not None
+        assert self.log is not None
         stored = 0
         for task in list(self.tasks.values()):
             if task.stopped or not task.unsent:
@@ -230,7 +231,7 @@ class Edge:
             for sequence, payload in self.store.messages(task.task_id, after=min(task.unsent) - 1):
                 if sequence in task.unsent and not task.stopped:  # which may change at every turn
                     where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
-                    await self.link.store(str(where), payload)
+                    await self.log.append(str(where), payload)
                     task.unsent.discard(sequence)
                     stored += 1
         if stored:
@@ -238,35 +239,33 @@ class Edge:
 
     async def catch_up(self) -> bool:
         """Ask what was missed; False if nobody answered."""
-        assert self.link is not None
-        before: dict[str, Any] | None = None
+        assert self.log is not None
+        before: Question | None = None
         while True:
             self.missed.clear()
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
-            there = known | dict.fromkeys([*self._not_ours, *self.unreadable], SKIP_ELIMINATIONS)
-            asked = {"incarnation": self.store.incarnation, "tasks": there}
-            answer = await self.link.ask(self.name, asked)
+            skipped = dict.fromkeys(sorted({*self._not_ours, *self.unreadable}), SKIP_ELIMINATIONS)
+            question = Question(self.store.incarnation, known | skipped)
+            try:
+                answer = await self.log.ask(self.name, question)
+            except MalformedMessage as error:
+                event(_log, logging.ERROR, "answer_not_understood", error=str(error))
+                self._note_answer(True)
+                return True  # the same question would have the same answer: ask when the time has come
             self._note_answer(answer is not None)
             if answer is None:
                 return False
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
                 continue  # something was heard while the answer was under way: it would be applied twice
-            try:
-                has_more = self.apply_catch_up(answer)
-            except MalformedMessage as error:
-                event(_log, logging.ERROR, "answer_not_understood", error=str(error), do="is it of another version?")
-                return True  # the same question would have the same answer: at the next turn of the clock
-            if not has_more or asked == before:  # a server that has more to say, and says nothing new, is left alone
+            self.apply_catch_up(answer)
+            if not answer.more or question == before:  # who has more to say, and says nothing new, is not asked again
                 self.last_catch_up = self._wall_clock()
                 return True
-            before = asked
+            before = question
 
-    async def start(self, url: str, *, access: Access | None = None) -> None:
+    async def start(self, log: Log) -> None:
         """Serve at once, and connect in the background."""
-        self._running = [
-            asyncio.create_task(self._keep_going()),
-            asyncio.create_task(self._stay_connected(url, access)),
-        ]
+        self._running = [asyncio.create_task(self._keep_going()), asyncio.create_task(self._stay_connected(log))]
 
     async def watch(self) -> None:
         """Until something that must go on fails, a full disk for one: raises what it was."""
@@ -277,40 +276,43 @@ class Edge:
     async def stop(self) -> None:
         await cancel(self._running)
         self.flush()
-        if self.link is not None:
-            await self.link.close()
+        if self.log is not None:
+            await self.log.close()
 
-    async def connect(self, url: str, access: Access | None = None) -> None:
-        self.link = await NatsLog.connect(url, name=self.name, access=access)
-        await self.link.listen(self._hear)
+    async def connect(self, log: Log) -> None:
+        """Return once connected, and listening."""
+        await log.open()
+        self.log = log
+        await log.listen(self._hear)
 
     # ---- how it works
 
     async def _keep_going(self) -> None:
         while True:
-            await asyncio.sleep(TICK * (0.5 + random.random()))
+            await asyncio.sleep(TICK * (0.5 + self._random()))
             self.flush()
 
-    async def _stay_connected(self, url: str, access: Access | None) -> None:
-        await self.connect(url, access)
-        assert self.link is not None
+    async def _stay_connected(self, log: Log) -> None:
+        await self.connect(log)
         loop = asyncio.get_running_loop()
         due, connected_anew, soon = 0.0, True, False
         while True:
-            if self.link.reconnected.is_set():
+            if log.reconnected.is_set():
                 connected_anew, self._unanswered = True, 0
-            if not (soon or self._unanswered) and (self.missed.is_set() or self.link.reconnected.is_set()):
-                soon, due = True, min(due, loop.time() + self._spread * random.random())
+            if not (soon or self._unanswered) and (self.missed.is_set() or log.reconnected.is_set()):
+                soon, due = True, min(due, loop.time() + self._spread * self._random())
             if loop.time() >= due:
-                self.link.reconnected.clear()
+                log.reconnected.clear()
                 asked = loop.time()
                 answered = await self.catch_up()
-                self._unanswered = self._unanswered + 1 if not answered and loop.time() - asked >= PATIENCE else 0
+                self._unanswered = (
+                    self._unanswered + 1 if not answered and loop.time() - asked >= ANSWER_PATIENCE else 0
+                )
                 due, soon = loop.time() + self._pause(answered, connected_anew), False
                 connected_anew = connected_anew and not answered
             await self.send()
-            _ = self.link.wire_bytes  # looked at while the connection is there: it goes with it
-            await asyncio.sleep(TICK * (0.5 + random.random()))
+            log.figures()  # bytes are counted while the connection lasts
+            await asyncio.sleep(TICK * (0.5 + self._random()))
 
     @property
     def _spread(self) -> float:
@@ -322,8 +324,8 @@ class Edge:
         questions are let lie, more and more seldom: asked again at once they would never be answered."""
         if not answered:
             longest = min(TICK * 2.0 ** min(self._unanswered, 20), ASK_EVERY)
-            return longest * (0.5 + 0.5 * random.random()) if self._unanswered else TICK
-        return CATCH_UP_AGAIN if connected_anew else self._ask_again * (1.0 - 0.25 * random.random())
+            return longest * (0.5 + 0.5 * self._random()) if self._unanswered else TICK
+        return ASK_AGAIN if connected_anew else self._ask_again * (1.0 - 0.25 * self._random())
 
     def _hear(self, subject: str, payload: bytes) -> None:
         try:
@@ -339,7 +341,7 @@ class Edge:
         if hosted is None:
             return
         for elimination in told.eliminations:
-            self._eliminate(hosted, bytes.fromhex(elimination))
+            self._eliminate(hosted, elimination)
         self._note_windows(hosted)
         if told.stopped:
             self._stop(hosted)

@@ -25,7 +25,7 @@ import sqlite3
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from outvote.core.errors import OutvoteError
 from outvote.processes import lock
@@ -82,6 +82,19 @@ class Save(NamedTuple):
     task_id: str
     snapshot: str
     messages: Sequence[tuple[int, bytes]] = ()
+
+
+class Store(Protocol):
+    """What an edge needs of a store: see `EdgeStore`."""
+
+    incarnation: str
+
+    def tasks(self) -> dict[str, str]: ...
+    def put_task(self, task_id: str, record: str) -> None: ...
+    def drop_task(self, task_id: str) -> None: ...
+    def save(self, saves: Iterable[Save]) -> None: ...
+    def snapshot(self, task_id: str) -> str | None: ...
+    def messages(self, task_id: str, after: int = -1) -> list[tuple[int, bytes]]: ...
 
 
 class EdgeStore:

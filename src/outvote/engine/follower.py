@@ -24,10 +24,8 @@ from nats.js.errors import APIError
 
 from outvote.concurrency import cancel
 from outvote.core.errors import OutvoteError
+from outvote.log.log import Record
 from outvote.log.records import DOWN
-
-Read = Callable[[str, bytes, int, float], Awaitable[None]]
-"""(subject, payload, sequence in the stream, when it was stored: seconds since 1970)."""
 
 LOOK_EVERY: Final = 2.0
 """Seconds between two looks at how far the log reaches."""
@@ -63,18 +61,23 @@ class Follower:
     """One reader of the log."""
 
     def __init__(
-        self, stream: JetStreamContext, name: str, read: Read, *, doubt: Callable[[], Awaitable[None]]
+        self,
+        stream: JetStreamContext,
+        name: str,
+        on_record: Callable[[Record], None],
+        *,
+        doubt: Callable[[], Awaitable[None]],
     ) -> None:
         """`doubt` is called when the engine does not answer: is the connection alive?"""
         self.read = 0
         """The sequence of the last record that was read."""
         self.end = 0
         """How far the log is known to reach."""
-        self.stores = True
+        self.writable = True
         """Whether the engine took what it was asked to store, when it was last asked."""
         self._stream = stream
         self._name = name
-        self._give = read
+        self._on_record = on_record
         self._doubt = doubt
         self._there: tuple[str, int] | None = None
         """A record that is in the log, and its sequence."""
@@ -138,7 +141,7 @@ class Follower:
             self.read = sequence
             if message.subject.startswith(DOWN):
                 self._there = message.subject, sequence
-            await self._give(message.subject, message.data, sequence, stored)
+            self._on_record(Record(message.subject, message.data, sequence, stored))
             if sequence >= self.end:
                 self._reached.set()
 
@@ -208,8 +211,8 @@ class Follower:
                 if self._again.is_set():
                     await self._begin()
                 await self._ask_to_store()
-                self.stores = True
+                self.writable = True
             except (TimeoutError, NatsError, OSError):  # not connected now: there will be a reconnection
-                self.stores = False
+                self.writable = False
                 await self._doubt()
                 await asyncio.sleep(_PAUSE)

@@ -1,17 +1,14 @@
-"""The one connection to the engine: the stream, storing a record once, following the log, live news and catch-up.
-
-Only this module, its parts `connection`, `follower` and `wire`, and `engine` know NATS.
-"""
+"""The log on NATS JetStream: the stream, storing a record once, following the log, live news and catch-up."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import functools
 import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -19,9 +16,12 @@ from nats.js.api import DiscardPolicy, RePublish, StorageType, StreamConfig, Str
 from nats.js.errors import APIError, NotFoundError
 
 from outvote.access.engine_access import Access
+from outvote.core.errors import MalformedMessage
 from outvote.engine.connection import Connection, EngineUnreachable
-from outvote.engine.follower import ALREADY_THERE, Follower, Read
+from outvote.engine.follower import ALREADY_THERE, Follower
 from outvote.engine.wire_bytes import WireBytes
+from outvote.log.catch_up import Answer, Question, encode, read_answer, read_question
+from outvote.log.log import ConnectionFigures, Record
 from outvote.log.records import DOWN, LIVE, SYNC, UP
 from outvote.observability.logs import event
 
@@ -59,12 +59,16 @@ MUST_AGREE = ("subjects", "storage", "max_msgs_per_subject", "discard", "discard
 class NatsLog:
     """A connection that comes back by itself."""
 
-    def __init__(self, client: Connection) -> None:
-        self._client = client
-        self._stream = client.jetstream(timeout=PATIENCE)
+    def __init__(self, urls: str, *, name: str, patience: float | None = None, access: Access | None = None) -> None:
+        """`urls` are separated by commas; without `patience`, in seconds, `open` tries for ever."""
+        self._client = Connection()
+        self._open = functools.partial(
+            self._client.open, urls, name=name, patience=patience, access=access, again=self._again
+        )
+        self._stream = self._client.jetstream(timeout=PATIENCE)
         self.reconnected = asyncio.Event()
         """Set at every reconnection: whoever cares clears it."""
-        self.reconnections = 0
+        self._reconnections = 0
         self._followers: list[Follower] = []
         self._wire = WireBytes()
 
@@ -72,13 +76,16 @@ class NatsLog:
     async def connect(
         cls, urls: str, *, name: str, patience: float | None = None, access: Access | None = None
     ) -> NatsLog:
-        """Connect to one of these addresses, separated by commas; without `patience`, in seconds, try for ever."""
-        link = cls(Connection())
-        await link._client.open(urls, name=name, patience=patience, access=access, again=link._again)
-        return link
+        """Connect to one of these addresses; see `__init__`."""
+        log = cls(urls, name=name, patience=patience, access=access)
+        await log.open()
+        return log
+
+    async def open(self) -> None:
+        await self._open()
 
     def _again(self) -> None:
-        self.reconnections += 1
+        self._reconnections += 1
         self.reconnected.set()
         for follower in self._followers:
             follower.begin_again()
@@ -93,20 +100,13 @@ class NatsLog:
     def connected(self) -> bool:
         return bool(self._client.is_connected)
 
-    @property
-    def forbidden(self) -> int:
-        """How often the engine did not allow what was asked of it."""
-        return self._client.forbidden
-
-    @property
-    def credential_expires(self) -> int | None:
-        """When the credential that is used ends: seconds since 1970."""
-        return self._client.credential_expires
-
-    @property
-    def wire_bytes(self) -> int:
-        """Bytes that have really crossed the network, both ways; call it now and then: see `WireBytes`."""
-        return self._wire.count(self._client)
+    def figures(self) -> ConnectionFigures:
+        return ConnectionFigures(
+            reconnections=self._reconnections,
+            forbidden=self._client.forbidden,
+            credential_expires=self._client.credential_expires,
+            wire_bytes=self._wire.count(self._client),
+        )
 
     async def close(self) -> None:
         for follower in self._followers:
@@ -114,7 +114,7 @@ class NatsLog:
         with suppress(OSError, RuntimeError):  # a lost connection cannot be closed in order; uvloop says it its own way
             await self._client.end()
 
-    async def ensure_stream(self, *, deadline: float = 30.0) -> None:
+    async def prepare(self, *, deadline: float = 30.0) -> None:
         """Create the stream, with three replicas where the engine is a cluster; or check that the one that is there is
         as it must be."""
         wanted = stream_config(REPLICAS)
@@ -152,7 +152,7 @@ class NatsLog:
         except NotFoundError:
             return await self._stream.add_stream(wanted)
 
-    async def store(self, subject: str, payload: bytes) -> bool:
+    async def append(self, subject: str, payload: bytes) -> bool:
         """Store a record once; returns whether it is new. Tries until the engine has answered."""
         pause = 0.02
         while True:
@@ -184,9 +184,9 @@ class NatsLog:
                 await self._client.check()
             await asyncio.sleep(0.1)
 
-    async def follow(self, read: Read) -> Follower:
-        """Give every record of the log to `read`, in order; goes on in the background."""
-        follower = Follower(self._stream, STREAM, read, doubt=self._client.check)
+    async def follow(self, on_record: Callable[[Record], None]) -> Follower:
+        """Give every record of the log to `on_record`, in order; goes on in the background."""
+        follower = Follower(self._stream, STREAM, on_record, doubt=self._client.check)
         await follower.start()
         self._followers.append(follower)
         return follower
@@ -217,19 +217,15 @@ class NatsLog:
         await self._client.subscribe(f"{SYNC}.*", cb=take)
         await self._client.settle()
 
-    async def ask(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:
-        """Catch up: ask any server; None if none answers in time."""
+    async def ask(self, edge: str, question: Question) -> Answer | None:
+        """Catch up: ask any server; None if none answers in time, or not in a way that this version understands."""
         try:
-            answer = await self._client.request(f"{SYNC}.{edge}", json.dumps(question).encode(), timeout=PATIENCE)
+            answer = await self._client.request(f"{SYNC}.{edge}", encode(question), timeout=PATIENCE)
         except (TimeoutError, NatsError):
             return None
-        try:
-            found = json.loads(answer.data)
-        except (ValueError, RecursionError):
-            return None
-        return found if isinstance(found, dict) else None
+        return read_answer(answer.data)
 
-    async def answer(self, reply: Callable[[str, dict[str, Any]], dict[str, Any] | None]) -> None:
+    async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
         """Be one of the servers that answer those who catch up; None is no answer.
 
         Who asks says where the answer goes, which may be where others hear news. So it has no header: nats-py's own
@@ -237,14 +233,13 @@ class NatsLog:
         """
 
         async def take(message: Msg) -> None:
-            edge = message.subject.rpartition(".")[2]
             try:
-                question = json.loads(message.data)
-            except (ValueError, RecursionError):
+                question = read_question(message.data)
+            except MalformedMessage:
                 return
-            answer = reply(edge, question) if isinstance(question, dict) else None
+            answer = reply(message.subject.rpartition(".")[2], question)
             if answer is not None and message.reply:
-                await self._client.publish(message.reply, json.dumps(answer).encode())
+                await self._client.publish(message.reply, encode(answer))
 
         await self._client.subscribe(f"{SYNC}.*", queue="servers", cb=take)
         await self._client.settle()

@@ -7,10 +7,9 @@ read the same records in the same order, and agree even if their floating point 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
 
 from outvote.core import protocols
 from outvote.core.codes import packed_bits
@@ -19,8 +18,24 @@ from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.tally_server import TallyServer
 from outvote.core.task import Task
+from outvote.log.catch_up import Answer, Question, TaskUpdate, encode
+from outvote.log.events import (
+    ArmsEliminated,
+    EdgeDiscounted,
+    EliminationDue,
+    Event,
+    ExpectationStated,
+    HoldChanged,
+    KillSwitchUsed,
+    MessageStored,
+    TaskCreated,
+    TaskDeleted,
+    TaskStopped,
+    TaskUnreadable,
+)
 from outvote.log.expectation import Expectation, read_expectation
-from outvote.log.history import Discount, EdgeHistory, Moment, TaskHistory
+from outvote.log.history import MOST_LIVES, Discount, EdgeHistory, History, TaskHistory
+from outvote.log.log import Record
 from outvote.log.records import (
     Coder,
     DownSubject,
@@ -34,9 +49,6 @@ from outvote.log.replay_buffer import ReplayBuffer
 
 LARGEST_ANSWER = 256 * 1024
 """Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
-MOST_LIVES: Final = 64
-"""Incarnations of one edge in one task: each costs every server memory, and whoever has the edge's credential could
-open any number. A site that really loses its store so often has another trouble. A discount lets it begin again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +62,10 @@ class Proposal:
 class TaskState:
     """One task as the log tells it."""
 
-    def __init__(self, task_id: str, task: Task, stored: float = 0.0) -> None:
-        """`stored` is when its record was stored."""
+    def __init__(self, task_id: str, task: Task, history: TaskHistory | None = None) -> None:
         self.task_id = task_id
         self.task = task
-        self.history = TaskHistory(stored)
+        self.history = history or TaskHistory()
         self.coder = Coder(task)
         self.players = frozenset(task.player_names)
         """By name, where they are named."""
@@ -62,6 +73,8 @@ class TaskState:
         self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
         """The arms that remain according to the log."""
         self.ledger = Ledger(task)
+        self.due: list[Elimination] = []
+        """What the core has eliminated and the log does not have: to be published, in this order."""
         self.eliminations: list[Elimination] = []
         """As stored: these have happened."""
         self.payloads: list[bytes] = []
@@ -99,15 +112,19 @@ class TaskState:
     def running(self) -> bool:
         return not self.stopped and self.winner is None
 
-    def receive(self, subject: UpSubject, payload: bytes) -> None:
-        """A message of an edge; what is none is counted and changes nothing else."""
+    def receive(self, subject: UpSubject, payload: bytes) -> bool:
+        """Count a message of an edge; returns whether the core took it. Malformed messages are counted and ignored."""
+        counted = self._receive(subject, payload)
+        self.refused += not counted
+        return counted
+
+    def _receive(self, subject: UpSubject, payload: bytes) -> bool:
         key = (subject.edge, subject.incarnation)
         last = self.highest.get(key)
         if last is None:
             lives = self._lives.get(subject.edge, 0)
             if lives >= MOST_LIVES:
-                self.refused += 1
-                return
+                return False
             self._lives[subject.edge] = lives + 1
             self.counts[key] = 0
         if last is None or subject.sequence > last:
@@ -116,17 +133,15 @@ class TaskState:
         try:
             message = self.coder.read_up(subject, payload)
         except OutvoteError:
-            self.refused += 1
-            return
+            return False
         counted = self._count(subject, message)
         if self._kept is not None:
             self._kept.receive(key, subject.sequence, payload, counted)
         if counted:
             self.ledger.send_up(subject.edge, message, packed_bits(payload))
-        else:
-            self.refused += 1
+        return counted
 
-    def adopt(self, number: int, payload: bytes) -> None:
+    def adopt(self, number: int, payload: bytes) -> Elimination:
         """The log has the n-th elimination: it has happened, whatever this server thinks."""
         if number != len(self.eliminations):
             raise MalformedMessage(f"elimination {len(self.eliminations)} of {self.task_id} is next, got {number}")
@@ -135,11 +150,13 @@ class TaskState:
         self.eliminations.append(elimination)
         self.announced = tuple(arm for arm in self.announced if arm not in elimination.arms)
         self.payloads.append(payload)
-        self._tell(number)
+        self._sync_core(number)
+        self._note_due(())
         if self._kept is not None:
             self._kept.adopt()
         if not self.running:
             self._kept = None
+        return elimination
 
     def stop(self) -> None:
         """Nothing more is decided."""
@@ -166,10 +183,11 @@ class TaskState:
         events, unanimous = self._reported()
         before, self._kept = self._kept, ReplayBuffer()
         self.server = protocols.server(self.task)
+        self.due = []
         adopted = 0
         for each in before.excluding(edge):
             if each is None:
-                self._tell(adopted)
+                self._sync_core(adopted)
                 self._kept.adopt()
                 adopted += 1
                 continue
@@ -187,20 +205,29 @@ class TaskState:
 
     def _count(self, subject: UpSubject, message: UpMessage) -> bool:
         try:
-            self.server.receive(subject.edge, message, incarnation=subject.incarnation)
+            self._note_due(self.server.receive(subject.edge, message, incarnation=subject.incarnation))
         except OutvoteError:
             return False
         return True
 
-    def _tell(self, number: int) -> None:
-        """Tell the server of the n-th elimination, if it thinks otherwise."""
+    def _note_due(self, eliminations: Iterable[Elimination]) -> None:
+        """Note what the core has just eliminated; forget what the log has meanwhile, or the core takes back."""
+        due = []
+        for elimination in (*self.due, *eliminations):
+            arms = tuple(arm for arm in elimination.arms if arm in self.announced and arm in self.server.eliminated)
+            if arms:
+                due.append(Elimination(arms))
+        self.due = due
+
+    def _sync_core(self, number: int) -> None:
+        """Tell the core of the n-th elimination, if it thinks otherwise."""
         unexpected = [arm for arm in self.eliminations[number].arms if arm not in self.server.eliminated]
         if not unexpected:
             return
         told = [*self.server.eliminated, *unexpected]
         if len(told) >= len(self.task.arms):  # it held the last one for the winner: the log is right
             told = [arm for each in self.eliminations[: number + 1] for arm in each.arms]
-        self.server.adopt(told)
+        self._note_due(self.server.adopt(told))
 
     def _reported(self) -> tuple[int, int]:
         """Of Tally: the events that tallies tell of, and tallies in which none or all succeeded."""
@@ -209,20 +236,15 @@ class TaskState:
             return 0, 0
         return sum(server.trials(arm) for arm in range(len(self.task.arms))), server.unanimous
 
-    @property
-    def knows_more(self) -> bool:
-        """Whether this server would eliminate arms that remain according to the log."""
-        return len(self.server.eliminated) + len(self.announced) > len(self.task.arms)
+    def due_events(self, start: int = 0) -> list[EliminationDue]:
+        return [EliminationDue(self.task_id, elimination) for elimination in self.due[start:]]
 
     def proposal(self) -> Proposal | None:
-        """The next elimination, if this server has seen enough for one that the log does not have."""
-        announced = self.announced
-        pending = [arm for arm in self.server.eliminated if arm in announced]
-        if self.stopped or not pending or len(pending) == len(announced):
+        """The next elimination that the core has come to and the log does not have."""
+        if self.stopped or not self.due or len(self.due[0].arms) == len(self.announced):
             return None
-        wanted = Elimination(tuple(sorted(pending)) if self.task.protocol == "tally" else (pending[0],))
         subject = DownSubject(self.task_id, "elim", len(self.eliminations))
-        return Proposal(str(subject), self.coder.down(announced, wanted))
+        return Proposal(str(subject), self.coder.down(self.announced, self.due[0]))
 
 
 @dataclass
@@ -234,121 +256,118 @@ class LogState:
     """Tasks that were, and those that never came to be: their name was taken when their record was stored."""
     read: int = 0
     """The sequence of the last record in the stream that was read."""
-    pending: set[str] = field(default_factory=set)
-    """Tasks of which this server may know more than the log."""
     unknown: int = 0
     """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
-    edges: dict[str, EdgeHistory] = field(default_factory=dict)
-    """By name: what the log holds of each edge."""
+    history: History = field(default_factory=History)
+    """When things happened, and who sent what: for people."""
     unreadable: dict[str, str] = field(default_factory=dict)
     """By id, the tasks whose record this version cannot read, and why. It does not judge them: people are told."""
 
-    def apply(self, subject: str, payload: bytes, sequence: int, stored: float = 0.0) -> TaskState | None:
-        """Read one record; returns the task that it touched. When it was `stored` is only noted, for people."""
-        self.read = sequence
-        try:
-            task = self._touch(parse(subject), payload, stored)
-        except OutvoteError:
-            task = None
-        if task is None:
+    def apply(self, record: Record) -> list[Event]:
+        """Read one record; returns what it has changed."""
+        self.read = record.sequence
+        events: list[Event] | None = None
+        with suppress(OutvoteError):
+            where = parse(record.subject)
+            if isinstance(where, UpSubject):
+                events = self._apply_message(where, record.payload)
+            else:
+                events = self._apply_order(where, record)
+            if events is not None and (task := self.tasks.get(where.task_id)) is not None:
+                task.touched = record.sequence
+        if events is None:
             self.unknown += 1
-        else:
-            task.touched = sequence
-        return task
+            return []
+        for event in events:
+            self.history.note(event, record)
+        return events
 
-    def _touch(self, where: UpSubject | DownSubject, payload: bytes, stored: float) -> TaskState | None:
+    def _apply_message(self, where: UpSubject, payload: bytes) -> list[Event] | None:
         task = self.tasks.get(where.task_id)
-        if isinstance(where, DownSubject) and where.kind == "task":
-            if task is not None or where.task_id in self.deleted or where.task_id in self.unreadable:
-                return None
-            try:
-                created = TaskState(where.task_id, read_task(payload), stored)
-            except OutvoteError as error:
-                self.unreadable[where.task_id] = str(error)
-                raise
-            if self.named(created.task.name) is not None:  # two servers were asked at once: the first stored has it
-                self.deleted.add(where.task_id)
-                return None
-            self.tasks[where.task_id] = created
-            return created
         if task is None:
-            if where.task_id in self.unreadable and isinstance(where, DownSubject) and where.kind == "delete":
-                del self.unreadable[where.task_id]
-                self.deleted.add(where.task_id)
             return None
-        if isinstance(where, UpSubject):
-            task.receive(where, payload)
-            task.history.last_message = stored
-            self._note_message(where, payload, stored)
-            if task.knows_more:
-                self.pending.add(where.task_id)
-            return task
+        due, held = len(task.due), task.server.held
+        counted = task.receive(where, payload)
+        bits = packed_bits(payload) if payload else 0
+        events: list[Event] = [MessageStored(where.task_id, where.edge, where.incarnation, bits, counted)]
+        events += task.due_events(due)
+        if task.server.held != held:
+            events.append(HoldChanged(where.task_id, not held))
+        return events
+
+    def _apply_order(self, where: DownSubject, record: Record) -> list[Event] | None:
+        task_id, payload = where.task_id, record.payload
+        if where.kind == "task":
+            return self._create(task_id, record)
+        task = self.tasks.get(task_id)
+        if task is None:
+            if where.kind != "delete" or task_id not in self.unreadable:
+                return None
+            del self.unreadable[task_id]
+            self.deleted.add(task_id)
+            return [TaskDeleted(task_id, task_id.rpartition("-")[0])]
         if where.kind in task.next_number:
             task.next_number[where.kind] = max(task.next_number[where.kind], (where.number or 0) + 1)
-        if where.kind == "expect":
-            task.expectation = read_expectation(payload)
-        elif where.kind == "kill":
-            task.killed = read_switch(payload)
-        elif where.kind == "discount":
-            self._discount(task, read_discount(payload), stored)
-        elif where.number is not None:
-            task.adopt(where.number, payload)
-            task.history.eliminations.append(Moment(self.read, task.ledger.up_messages, stored))
-            if not task.knows_more:
-                self.pending.discard(where.task_id)
-        elif where.kind == "stop":
-            task.stop()
-            task.history.stopped = stored
-        else:
-            del self.tasks[where.task_id]
-            self.pending.discard(where.task_id)
-            self.deleted.add(where.task_id)
-            for edge in self.edges.values():
-                edge.tasks.discard(where.task_id)
-        return task
+        match where.kind:
+            case "expect":
+                task.expectation = read_expectation(payload)
+                return [ExpectationStated(task_id)]
+            case "kill":
+                before, task.killed = task.killed, read_switch(payload)
+                return [KillSwitchUsed(task_id, task.killed, task.killed != before)]
+            case "discount":
+                discounted = task.discount(read_discount(payload), record.sequence, record.stored)
+                if discounted is None:
+                    return []
+                return [EdgeDiscounted(task_id, discounted.edge, discounted.messages), *task.due_events()]
+            case "elim":
+                number = where.number or 0
+                elimination = task.adopt(number, payload)
+                return [
+                    ArmsEliminated(task_id, number, elimination, task.ledger.up_messages),
+                    *task.due_events(),
+                ]
+            case "stop":
+                task.stop()
+                return [TaskStopped(task_id)]
+            case _:
+                del self.tasks[task_id]
+                self.deleted.add(task_id)
+                return [TaskDeleted(task_id, task.task.name)]
 
-    def _note_message(self, where: UpSubject, payload: bytes, stored: float) -> None:
-        edge = self.edges.get(where.edge)
-        if edge is None:
-            edge = self.edges[where.edge] = EdgeHistory()
-        edge.last_message = stored
-        edge.messages += 1
-        if payload:
-            edge.bits += packed_bits(payload)
-        edge.tasks.add(where.task_id)
-        if len(edge.incarnations) < MOST_LIVES:
-            edge.incarnations.add(where.incarnation)
+    def _create(self, task_id: str, record: Record) -> list[Event] | None:
+        if task_id in self.tasks or task_id in self.deleted or task_id in self.unreadable:
+            return None
+        try:
+            created = TaskState(task_id, read_task(record.payload), TaskHistory(record.stored))
+        except OutvoteError as error:
+            self.unreadable[task_id] = str(error)
+            return [TaskUnreadable(task_id, str(error))]
+        if self.named(created.task.name) is not None:  # two servers were asked at once: the first stored has it
+            self.deleted.add(task_id)
+            return None
+        self.tasks[task_id] = created
+        self.history.tasks[task_id] = created.history
+        return [TaskCreated(task_id)]
 
-    def _discount(self, task: TaskState, name: str, stored: float) -> None:
-        discounted = task.discount(name, self.read, stored)
-        if discounted is None:
-            return
-        if name in self.edges:
-            self.edges[name].discounted += discounted.messages
-        if task.knows_more:
-            self.pending.add(task.task_id)
-        else:
-            self.pending.discard(task.task_id)
+    @property
+    def edges(self) -> dict[str, EdgeHistory]:
+        """By name: what the log holds of each edge."""
+        return self.history.edges
 
     def named(self, name: str) -> TaskState | None:
         """The task that has this name now."""
         return next((task for task in self.tasks.values() if task.task.name == name), None)
 
-    def proposals(self) -> Iterator[Proposal]:
-        """Everything that ought to be in the log and is not."""
-        for task_id in sorted(self.pending):
-            proposal = self.tasks[task_id].proposal()
-            if proposal is not None:
-                yield proposal
-
-    def catch_up(self, edge: str, incarnation: str, known: Mapping[str, int]) -> dict[str, Any]:
-        """What an edge must know that hosts the tasks `known`, with so many eliminations each.
+    def catch_up(self, edge: str, question: Question) -> Answer:
+        """What an edge must know, and does not.
 
         Tasks that are new to it, eliminations that it lacks, what was stopped and deleted, and what the log holds of
         its own messages. An answer has a size: `more` says that it should be asked for again. Tasks that are not for
         this edge are only named under `others`, once: their records are most of what there is.
         """
-        tasks: dict[str, Any] = {}
+        known, key = question.tasks, (edge, question.incarnation)
+        tasks: dict[str, TaskUpdate] = {}
         others: list[str] = []
         left_out = size = 0
         for task_id, task in self.tasks.items():
@@ -359,28 +378,24 @@ class LogState:
                     size += len(task_id) + 4
                     others.append(task_id)
                 continue
-            missing = [payload.hex() for payload in task.payloads[known.get(task_id, 0) :]]
-            key = (edge, incarnation)
-            told: dict[str, Any] = {
-                "stopped": task.stopped,
-                "highest": task.highest.get(key, -1),
-                "count": task.counts.get(key, 0),
-            }
-            if switches := task.next_number["kill"]:
-                told["killed"], told["switches"] = task.killed, switches
-            if task_id not in known:
-                told["record"] = task.task.to_json()
-            if missing:
-                told["eliminations"] = missing
-            if "record" in told or missing:  # the rest is small
-                size += len(json.dumps(told))
+            update = TaskUpdate(
+                stopped=task.stopped,
+                highest=task.highest.get(key, -1),
+                count=task.counts.get(key, 0),
+                killed=task.killed,
+                switches=task.next_number["kill"],
+                record=None if task_id in known else task.task.to_json(),
+                eliminations=tuple(task.payloads[known.get(task_id, 0) :]),
+            )
+            if update.record is not None or update.eliminations:  # the rest is small
+                size += len(encode(update))
                 if size > LARGEST_ANSWER and tasks:
                     continue
-            tasks[task_id] = told
-        answer = {
-            "read": self.read,
-            "tasks": tasks,
-            "deleted": [task_id for task_id in known if task_id in self.deleted],
-            "more": len(tasks) + len(others) + left_out < len(self.tasks),
-        }
-        return answer | ({"others": others} if others else {})
+            tasks[task_id] = update
+        return Answer(
+            read=self.read,
+            tasks=tasks,
+            deleted=tuple(task_id for task_id in known if task_id in self.deleted),
+            others=tuple(others),
+            more=len(tasks) + len(others) + left_out < len(self.tasks),
+        )

@@ -1,18 +1,28 @@
 """What a server tells in its log: what became of tasks, who was refused, which edges came and went.
 
-It compares what the fold says with what it said before, so the fold itself knows nothing of logs. Whatever is read
-before the server has caught up is one line. No flood of records or edges can fill a disk: what comes often is counted.
+Whatever is read before the server has caught up is one line. No flood of records or edges can fill a disk: what comes
+often is counted.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
-from outvote.core.tally_server import TallyServer
-from outvote.log.log_state import LogState, TaskState
-from outvote.log.records import DOWN, UpSubject, parse
+from outvote.log.events import (
+    ArmsEliminated,
+    EdgeDiscounted,
+    Event,
+    HoldChanged,
+    KillSwitchUsed,
+    MessageStored,
+    TaskCreated,
+    TaskDeleted,
+    TaskStopped,
+    TaskUnreadable,
+)
+from outvote.log.log_state import LogState
 from outvote.observability.logs import event
 from outvote.observability.once_per_minute import OncePerMinute
 from outvote.server.liveness import EdgeState
@@ -25,20 +35,10 @@ OTHERS: Final = "(others)"
 _log = logging.getLogger(__name__)
 
 
-class _Seen(NamedTuple):
-    eliminations: int
-    stopped: bool
-    held: bool
-    killed: bool
-    refused: int
-    discounts: int
-
-
 class EventLog:
     """One for each server."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, _Seen] = {}
         self._begun = False
         self._refused = OncePerMinute[tuple[str, str]]()
         """By edge and task."""
@@ -46,58 +46,50 @@ class EventLog:
         """Edges that are in the log, or were heard of."""
         self._silent: set[str] = set()
 
-    def begin(self, fold: LogState) -> None:
+    def begin(self, state: LogState) -> None:
         """All that was in the log has been read: from now on, things happen."""
         self._begun = True
-        self._tasks = {task_id: _seen(task) for task_id, task in fold.tasks.items()}
-        self._known = set(fold.edges)
-        event(_log, logging.INFO, "log_read", records=fold.read, tasks=len(fold.tasks), edges=len(fold.edges))
-        for task_id, why in fold.unreadable.items():
-            _tell_unreadable(task_id, why)
+        self._known = set(state.edges)
+        event(_log, logging.INFO, "log_read", records=state.read, tasks=len(state.tasks), edges=len(state.edges))
+        for task_id, reason in state.unreadable.items():
+            event(_log, logging.ERROR, "task_not_readable", id=task_id, error=reason)
 
-    def note_unreadable(self, fold: LogState, subject: str) -> None:
-        """A record of no task was read: if it is a task that this version cannot read, say so."""
-        task_id = subject.removeprefix(f"{DOWN}.").removesuffix(".task")
-        if self._begun and subject.endswith(".task") and task_id in fold.unreadable:
-            _tell_unreadable(task_id, fold.unreadable[task_id])
-
-    def note(self, fold: LogState, task: TaskState, subject: str, now: float) -> None:
-        """A record of this task was read."""
+    def note(self, happened: Event, state: LogState, now: float) -> None:
+        """Tell of what a record has changed; `state` is that after it."""
         if not self._begun:
             return
-        told = {"task": task.task.name, "id": task.task_id}
-        if task.task_id not in fold.tasks:
-            self._tasks.pop(task.task_id, None)
-            event(_log, logging.INFO, "task_deleted", **told)
-            return
-        before, seen = self._tasks.get(task.task_id), _seen(task)
-        if seen == before:
-            return
-        self._tasks[task.task_id] = seen
-        if before is None:
-            arms = list(task.task.arms)
-            event(_log, logging.INFO, "task_created", **told, protocol=task.task.protocol, arms=arms)
-            return
-        for number in range(before.eliminations, seen.eliminations):
-            arms = [task.task.arms[arm] for arm in task.eliminations[number].arms]
-            event(
-                _log, logging.INFO, "arms_eliminated", **told, arms=arms, number=number, remaining=len(task.announced)
-            )
-            if task.winner is not None:
-                event(_log, logging.INFO, "winner_found", **told, winner=task.task.arms[task.winner])
-        if seen.stopped != before.stopped:
-            event(_log, logging.INFO, "task_stopped", **told)
-        if seen.held != before.held:
-            event(_log, *((logging.WARNING, "task_held") if seen.held else (logging.INFO, "task_released")), **told)
-        if seen.killed != before.killed:
-            switched = (logging.WARNING, "task_killed") if seen.killed else (logging.WARNING, "task_revived")
-            event(_log, *switched, **told)
-        for discount in task.discounted[before.discounts :]:
-            event(_log, logging.WARNING, "edge_discounted", **told, edge=discount.edge, messages=discount.messages)
-        if seen.refused > before.refused:
-            where = parse(subject)
-            assert isinstance(where, UpSubject)
-            self._refuse(where.edge, task.task_id, now)
+        task_id = happened.task_id
+        task = state.tasks.get(task_id)
+        about = {
+            "task": happened.name if isinstance(happened, TaskDeleted) else task_id if task is None else task.task.name,
+            "id": task_id,
+        }
+        match happened:
+            case MessageStored(edge=edge, counted=False):
+                self._refuse(edge, task_id, now)
+            case TaskCreated() if task is not None:
+                arms = list(task.task.arms)
+                event(_log, logging.INFO, "task_created", **about, protocol=task.task.protocol, arms=arms)
+            case TaskUnreadable(reason=reason):
+                event(_log, logging.ERROR, "task_not_readable", id=task_id, error=reason)
+            case TaskDeleted():
+                event(_log, logging.INFO, "task_deleted", **about)
+            case TaskStopped():
+                event(_log, logging.INFO, "task_stopped", **about)
+            case ArmsEliminated(number=number, elimination=elimination) if task is not None:
+                arms = [task.task.arms[arm] for arm in elimination.arms]
+                left = len(task.announced)
+                event(_log, logging.INFO, "arms_eliminated", **about, arms=arms, number=number, remaining=left)
+                if task.winner is not None:
+                    event(_log, logging.INFO, "winner_found", **about, winner=task.task.arms[task.winner])
+            case HoldChanged(held=held):
+                event(_log, *((logging.WARNING, "task_held") if held else (logging.INFO, "task_released")), **about)
+            case KillSwitchUsed(killed=killed, changed=True):
+                event(_log, logging.WARNING, "task_killed" if killed else "task_revived", **about)
+            case EdgeDiscounted(edge=edge, messages=messages):
+                event(_log, logging.WARNING, "edge_discounted", **about, edge=edge, messages=messages)
+            case _:
+                pass
 
     def look(self, edges: Iterable[tuple[str, EdgeState]], now: float) -> None:
         """At every turn of the clock: which edges came, went and came back; and who was refused since."""
@@ -125,17 +117,8 @@ class EventLog:
             _tell_refused(edge, task_id, count)
 
 
-def _seen(task: TaskState) -> _Seen:
-    held = isinstance(task.server, TallyServer) and task.server.held
-    return _Seen(len(task.eliminations), task.stopped, held, task.killed, task.refused, len(task.discounted))
-
-
 def _tell_refused(edge: str, task_id: str, count: int) -> None:
     event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
-
-
-def _tell_unreadable(task_id: str, why: str) -> None:
-    event(_log, logging.ERROR, "task_not_readable", id=task_id, error=why)
 
 
 def _tell_edges(level: int, name: str, edges: list[str]) -> None:

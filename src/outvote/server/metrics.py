@@ -71,10 +71,10 @@ class ServerCollector(Collector):
 
     def _engine_and_log(self) -> Iterable[Metric]:
         server = self._server
-        read, end = server.fold.read, max(server.log_end, server.fold.read)
-        connected = server.link.connected
+        read, end = server.state.read, max(server.log_end, server.state.read)
+        connected = server.log.connected
         yield gauge("outvote_engine_connected", "Whether the engine is connected.", one(connected))
-        expires = server.link.credential_expires
+        expires = server.log.figures().credential_expires
         yield gauge(
             "outvote_credential_expires_timestamp_seconds",
             "When the server's credential expires, if it has one.",
@@ -86,24 +86,26 @@ class ServerCollector(Collector):
         yield gauge("outvote_log_records", "Place in the log of the last record that was read.", one(read))
         yield gauge("outvote_log_last_record", "Place of the last record that is known to be there.", one(end))
         yield gauge("outvote_log_records_behind", "Records that are there and were not read.", one(end - read))
-        yield counter("outvote_unknown_records_total", "Records that belong to no task.", one(server.fold.unknown))
-        yield gauge("outvote_event_watchers", "Who is told of changes at /v1/events.", one(server.changes.watchers))
+        yield counter("outvote_unknown_records_total", "Records that belong to no task.", one(server.state.unknown))
+        yield gauge(
+            "outvote_event_watchers", "Who is told of changes at /v1/events.", one(server.monitor.changes.watchers)
+        )
 
     def _fleet(self) -> Iterable[Metric]:
         server = self._server
-        counts = server.edge_counts()
+        counts = server.monitor.edge_counts()
         states = [({"state": state}, float(counts[state])) for state in get_args(EdgeState)]
         yield gauge("outvote_edges", "Edges, by whether they give signs of life.", *states)
-        several = sum(len(edge.incarnations) > 1 for edge in server.fold.edges.values())
+        several = sum(len(edge.incarnations) > 1 for edge in server.state.edges.values())
         yield gauge("outvote_edges_with_several_lives", "Edges with several incarnations in the log.", one(several))
         yield gauge(
             "outvote_edge_last_sign_timestamp_seconds",
             "When this server last heard of the edge.",
-            *(({"edge": edge}, at) for edge, at in server.signs.last.items()),
+            *(({"edge": edge}, at) for edge, at in server.monitor.liveness.last.items()),
         )
 
     def _tasks(self) -> Iterable[Metric]:
-        tasks = [(_labels(found), found) for found in self._server.fold.tasks.values()]
+        tasks = [(_labels(found), found) for found in self._server.state.tasks.values()]
         for name, says, value in GAUGES:
             values = [(labels, value(found)) for labels, found in tasks]
             yield gauge(name, says, *((labels, float(figure)) for labels, figure in values if figure is not None))

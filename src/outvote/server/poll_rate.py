@@ -43,7 +43,7 @@ class PollRate:
         """It was this one."""
         self._answered += 1
 
-    def look(self, alive: int, now: float) -> None:
+    def update(self, alive: int, now: float) -> None:
         """At every turn of the clock, with so many edges alive."""
         if self._heard >= LEAST_HEARD:
             self._share = min(1.0, self._answered / self._heard)

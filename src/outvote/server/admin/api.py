@@ -102,7 +102,7 @@ class Admin:
 
     async def delete(self, request: Request) -> Response:
         asked: str = request.path_params["task"]
-        task_id = asked if asked in self.server.fold.unreadable else self.find(request).task_id
+        task_id = asked if asked in self.server.state.unreadable else self.find(request).task_id
         await self.stored(self.server.delete_task(task_id))
         return Response(status_code=204)
 
@@ -119,13 +119,14 @@ class Admin:
         except InvalidTask as error:
             raise Refused(422, "invalid-edge", str(error)) from None
         tasks = tuple(await self.stored(self.server.discount(edge)))
-        if edge not in self.server.edge_names():  # asked afterwards: a server that lagged behind has caught up now
+        # Asked afterwards: a server that lagged behind has caught up now.
+        if edge not in self.server.monitor.edge_names():
             raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
         return answer(Discounted(edge, tasks))
 
     async def create_task(self, task: Task) -> TaskState:
         """The new task, once it is in the log."""
-        return self.server.fold.tasks[await self.stored(self.server.create(task))]
+        return self.server.state.tasks[await self.stored(self.server.create(task))]
 
     # ---- what there is
 
@@ -143,7 +144,7 @@ class Admin:
         told: dict[str, Any] = {"media_type": "text/event-stream", "headers": {"Cache-Control": "no-store"}}
         if request.method == "HEAD":  # whoever asks for no body would wait for the end of one that has none
             return Response(**told)
-        changes = self.server.changes.watch()
+        changes = self.server.monitor.changes.watch()
 
         async def lines() -> AsyncIterator[bytes]:
             async for topics in changes:
@@ -158,7 +159,7 @@ class Admin:
         server, well = self.server, self.server.ready
         told = Health("ok" if well else "unavailable")
         if is_known(request):
-            told = Health(told.status, server.link.connected, server.has_read, well, server.fold.read)
+            told = Health(told.status, server.log.connected, server.has_read, well, server.state.read)
         return answer(told, status=200 if well else 503)
 
     async def metrics(self, request: Request) -> Response:
@@ -169,7 +170,7 @@ class Admin:
         return Response(_document(), media_type="application/json")
 
     def tasks(self) -> TaskList:
-        fold = self.server.fold
+        fold = self.server.state
         return TaskList(
             tuple(summary(found) for found in fold.tasks.values()),
             tuple(UnreadableTask(task_id, why) for task_id, why in fold.unreadable.items()),
@@ -181,7 +182,7 @@ class Admin:
         if known is None or known[0] != found.touched:
             known = found.touched, description(found)
             self._described[found.task_id] = known
-            for gone in [each for each in self._described if each not in self.server.fold.tasks]:
+            for gone in [each for each in self._described if each not in self.server.state.tasks]:
                 del self._described[gone]
         return known[1]
 
@@ -190,10 +191,10 @@ class Admin:
     def find(self, request: Request) -> TaskState:
         """By id, else by name."""
         asked: str = request.path_params["task"]
-        tasks = self.server.fold.tasks
+        tasks = self.server.state.tasks
         if asked in tasks:
             return tasks[asked]
-        named = self.server.fold.named(asked)
+        named = self.server.state.named(asked)
         if named is None:
             there = sorted(found.task.name for found in tasks.values())
             raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {there or 'none'}")

@@ -45,7 +45,7 @@ def edge_list(server: SyncServer) -> EdgeList:
         FleetEdge(
             edge=name,
             state=state,
-            last_sign=server.signs.last.get(name),
+            last_sign=server.monitor.liveness.last.get(name),
             last_message=history.last_message or None,
             tasks=len(history.tasks),
             messages=history.messages,
@@ -53,9 +53,9 @@ def edge_list(server: SyncServer) -> EdgeList:
             several_lives=len(history.incarnations) > 1,
             discounted=history.discounted,
         )
-        for name, state, history in server.edges()
+        for name, state, history in server.monitor.edges()
     )
     counts: dict[EdgeState, int] = {"alive": 0, "awaited": 0, "silent": 0, "missing": 0}
     for each in edges:
         counts[each.state] += 1
-    return EdgeList(edges, counts, server.signs.silent_after, server.signs.started)
+    return EdgeList(edges, counts, server.monitor.liveness.silent_after, server.monitor.liveness.started)

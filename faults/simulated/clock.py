@@ -1,0 +1,68 @@
+"""An event loop with a clock of its own: nothing waits, the clock jumps to whatever comes next.
+
+What happens depends on the program and its random numbers only, so a run can be repeated to the byte.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+PROCESS: contextvars.ContextVar[set[asyncio.Task[Any]]] = contextvars.ContextVar("PROCESS")
+"""The tasks of the simulated process whose code runs now."""
+
+
+class Standstill(RuntimeError):
+    """Nothing will ever happen again."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """Uses three private parts of `BaseEventLoop`: `_selector`, `_process_events` and `_write_to_self`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._selector = self
+        self.set_task_factory(_make_task)
+
+    def time(self) -> float:
+        return self._now
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Jump to the next timer instead of waiting for it."""
+        if timeout is None:
+            raise Standstill("no timer is set and nothing is ready: somebody waits for ever")
+        self._now += timeout
+        return []
+
+    def _process_events(self, events: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+
+def _make_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+    """Note each task with the process that began it."""
+    task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+    process = PROCESS.get(None)
+    if process is not None:
+        process.add(task)
+        task.add_done_callback(process.discard)
+    return task
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run in virtual time until the work is done; whatever still runs then is cancelled."""
+    loop = VirtualLoop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()

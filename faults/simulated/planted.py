@@ -1,0 +1,70 @@
+"""Bugs put in on purpose: each must be found by some of the schedules, or the simulation proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from unittest import mock
+
+from faults.simulated.disk import MemoryStore
+from outvote.edge.store import Save
+from outvote.log.log_state import TaskState
+from outvote.log.memory import MemoryLog, MemoryReader
+from outvote.log.records import UpSubject, parse
+
+append, receive, read_to = MemoryLog.append, TaskState.receive, MemoryReader._read_to
+save = MemoryStore.save
+
+
+def acknowledge_before_commit(self: MemoryStore, saves: Iterable[Save]) -> None:
+    """A store says that messages are saved before its disk has them for good."""
+    disk = self._writable()
+    with mock.patch.object(disk, "sync"):
+        save(self, saves)
+
+
+async def publish_twice(self: MemoryLog, subject: str, payload: bytes) -> bool:
+    """An edge sends each message again under another incarnation."""
+    where = parse(subject)
+    if isinstance(where, UpSubject):
+        await append(self, str(where._replace(incarnation="0" * 16)), payload)
+    return await append(self, subject, payload)
+
+
+def count_twice(self: TaskState, subject: UpSubject, payload: bytes) -> bool:
+    """A server that restarted counts the messages of one edge twice."""
+    counted = receive(self, subject, payload)
+    if subject.edge == "e1":
+        receive(self, subject._replace(incarnation="again"), payload)
+    return counted
+
+
+def forget_a_deletion(self: MemoryStore, task_id: str) -> None:
+    """An edge keeps in its store what is left of a deleted task."""
+
+
+def apply_out_of_order(self: MemoryReader, end: int) -> None:
+    """A server reads two records in the wrong order."""
+    records = self._engine.records
+    if self._log.connected and end - self.read >= 2:
+        self.read += 2
+        self._on_record(records[self.read - 1])
+        self._on_record(records[self.read - 2])
+    read_to(self, end)
+
+
+BUGS: Final[dict[str, tuple[Any, str, Callable[..., Any]]]] = {
+    "acknowledge before commit": (MemoryStore, "save", acknowledge_before_commit),
+    "publish twice": (MemoryLog, "append", publish_twice),
+    "count twice": (TaskState, "receive", count_twice),
+    "forget a deletion": (MemoryStore, "drop_task", forget_a_deletion),
+    "apply out of order": (MemoryReader, "_read_to", apply_out_of_order),
+}
+
+
+@contextmanager
+def planted(bug: str) -> Iterator[None]:
+    where, name, wrong = BUGS[bug]
+    with mock.patch.object(where, name, wrong):
+        yield
