@@ -96,16 +96,7 @@ def test_in_the_place_of_the_engine(secured: Secured, attack: Attack, tmp_path: 
 
     log = tmp_path / "edge.log"
     with impostor(greet) as (port, heard):
-        own = [
-            "--nats",
-            f"tls://127.0.0.1:{port}",
-            "--store",
-            str(tmp_path / "edge.db"),
-            "--port",
-            "0",
-            "--log",
-            "json",
-        ]
+        own = ["--nats", f"tls://127.0.0.1:{port}", "--store", str(tmp_path / "edge.db"), "--log", "json"]
         secured.start("edge", "--kit", str(kit), "--port", "0", *own, log=log)
         until(lambda: heard.connections >= 2, "the site has tried more than once")
     assert b"CONNECT" not in heard.bytes

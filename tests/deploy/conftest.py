@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from network.processes import Start, commands, free_port
+from network.conftest import start
+from network.processes import free_port
 from outvote.fleet.addresses import Address
 from outvote.fleet.folder import Fleet
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.members import add_edges
 
+__all__ = ["start"]
+
 IN_KUBERNETES = [f"engine-{number}.engine.outvote.svc.cluster.local" for number in (1, 2, 3)]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts commands in one folder, and leaves none of them behind."""
-    with commands(tmp_path) as begin:
-        yield begin
 
 
 @pytest.fixture
