@@ -11,7 +11,7 @@ from typing import Final
 from nats.errors import Error as NatsError
 
 from faults.kits import Kits
-from fleet.places import guest
+from network.bare_clients import guest
 from network.processes import DEADLINE
 from outvote.network.access import Access
 from outvote.network.engine import find_binary

@@ -14,7 +14,7 @@ import pytest
 from nats.errors import Error as NatsError
 
 from faults.cluster import free_pairs
-from fleet.places import guest
+from network.bare_clients import guest
 from outvote.fleet import members
 from outvote.fleet.addresses import Address
 from outvote.fleet.errors import FleetError
