@@ -125,6 +125,7 @@ BAD_INPUT = {
     "--quorum half": ("'half'", "'paper', 'certified'"),
     "--activity sometimes": ("'sometimes'", "uniform"),
     "--rewards cauchy": ("'cauchy'", "'bernoulli'"),
+    "--rewards beta:0": ("0", "above 0"),
     "--horizon 0": ("horizon", "0", "at least 1"),
     "--horizon -5": ("horizon", "-5"),
     "--trials 0": ("trials", "0", "at least 1"),
