@@ -54,11 +54,6 @@ def test_a_good_token_is_known_by_its_name_and_role_until_it_expires(tmp_path: P
     assert found.check(admin.encode(), now=NOW + 86400) == Verdict(None, "admin", "expired")
 
 
-@pytest.mark.parametrize("presented", [None, b""])
-def test_no_token_is_missing(presented: bytes | None, tmp_path: Path) -> None:
-    assert book(tmp_path, make_token("ops", "admin", days=1)).check(presented) == Verdict(None, why="missing")
-
-
 def test_what_is_like_a_token_is_none(tmp_path: Path) -> None:
     secret, token = make_token("ops", "admin", days=1)
     found = book(tmp_path, (secret, token))

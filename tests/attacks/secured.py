@@ -9,8 +9,7 @@ import json
 import re
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -18,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from nats.aio.client import Client
-from nats.errors import Error as NatsError
 
-from helpers.bare_clients import bare_client
+from helpers.bare_clients import Guest, guest
 from helpers.operating import TALLY, VOTES
-from helpers.processes import DEADLINE, OUTVOTE, Running, comes, commands, free_port, until
-from outvote.log.records import SYNC
+from helpers.processes import DEADLINE, OUTVOTE, Running, commands, free_port, until
+from outvote.access.engine_access import Access
 
 SHOP: dict[str, Any] = {**TALLY, "arms": ["red", "green", "blue"], "players": 9}
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|-----BEGIN (?:EC |RSA )?PRIVATE KEY-----")
@@ -57,7 +54,8 @@ class Secured:
             self.honest = self.start("edge", "--kit", str(self.kit("honest")), *own, log=self.edge_log)
             self.application = stack.enter_context(httpx.Client(base_url=self.honest.url("edge"), trust_env=False))
             until(lambda: len(self.application.get("/v1/tasks").json()["tasks"]) == 2, "the edge has its tasks")
-            self.speak()
+            self.learn()  # one tally of 3 for each arm
+            until(lambda: self.messages("honest") == 3, "the honest site's messages are in the log: the fleet works")
             self._stack = stack.pop_all()
 
     def close(self) -> None:
@@ -98,13 +96,12 @@ class Secured:
             found.append(told)
         return found
 
-    def speak(self) -> None:
-        """The honest site learns something, one tally of 3 for each arm, and all of it arrives: the fleet works."""
+    def learn(self) -> None:
+        """The honest site has nine visitors, who like nothing."""
         for _ in range(9):
             decided = self.application.post("/v1/tasks/shop/decide").json()
             body = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
             assert self.application.post("/v1/tasks/shop/reward", json=body).status_code == 204
-        until(lambda: self.messages("honest") == 3, "the honest site's messages are in the log")
 
     def speak_of(self, task: str) -> None:
         """Something that all edges hear is said after what was said before, and the honest site has heard it: a kill
@@ -154,48 +151,9 @@ class Secured:
 
     # ---- attackers
 
-    @asynccontextmanager
-    async def intruder(self, name: str = "mallory", *, creds: Path | None = None) -> AsyncIterator[Intruder]:
+    def intruder(self, name: str = "mallory", *, creds: Path | None = None) -> AbstractAsyncContextManager[Guest]:
         """Somebody with an edge's credential, and any program."""
-        troubles: list[str] = []
-
-        async def note(error: Exception) -> None:
-            troubles.append(str(error))
-
-        held = str(creds or self.kit(name) / "edge.creds")
-        async with bare_client(self.nats, name=name, creds=held, context=self.trust(), note=note) as client:
-            yield Intruder(client, troubles)
-
-
-class Intruder:
-    """A connection that is used for what its owner may not do."""
-
-    def __init__(self, client: Client, troubles: list[str]) -> None:
-        self.client = client
-        self.troubles = troubles
-
-    async def denied(self, doing: Callable[[], Any]) -> str:
-        """Do something, and wait until the engine says that it is not allowed."""
-        before = len(self.troubles)
-        await doing()
-        await self.client.flush()
-        await comes(lambda: len(self.troubles) > before, "the engine refuses it")
-        said = self.troubles[-1]
-        assert "permissions violation" in said.lower(), said
-        return said
-
-    async def ask(self) -> dict[str, Any]:
-        """What a server answers to an edge that knows nothing yet."""
-        question = b'{"incarnation": "a", "tasks": {}}'
-        return dict(json.loads((await self.client.request(f"{SYNC}.mallory", question, timeout=DEADLINE)).data))
-
-    async def silence(self, subject: str, payload: bytes = b"") -> None:
-        """A request that nobody may answer, since it does not arrive."""
-        try:
-            answer = await self.client.request(subject, payload, timeout=0.3)
-        except (TimeoutError, NatsError):
-            return
-        raise AssertionError(f"answered: {answer.data!r}")
+        return guest(self.nats, name, Access(creds or self.kit(name) / "edge.creds", self.fleet / "ca.pem"))
 
 
 def running(process: Running) -> bool:

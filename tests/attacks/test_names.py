@@ -18,7 +18,7 @@ from outvote.engine.nats_log import STREAM
 from outvote.log.records import UP
 
 NAMES = ["*", ">", "a.b", "../etc", "a/b", "a b", "a\nb", "a\r\nX: y", "", "é", "x" * 65]
-RESERVED = ["server", "Server", "system", "engine-1", "operator"]
+RESERVED = ["server", "SERVER", "system", "operator", "engine", "engine-1", "Engine-12"]
 
 
 def test_names(secured: Secured, attack: Attack, capsys: pytest.CaptureFixture[str]) -> None:

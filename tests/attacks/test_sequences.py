@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from attacks.conftest import Attack
-from attacks.secured import Intruder, Secured
+from attacks.secured import Secured
 from attacks.test_at_the_engine import EDGE, forbidden, violation
+from helpers.bare_clients import Guest
 from helpers.processes import DEADLINE, until
 from outvote.engine.follower import NOT_THERE
 from outvote.engine.nats_log import STREAM
@@ -33,7 +34,7 @@ NEVER = str(2**53)
 class Watcher:
     """A site that sends under its own name only, to look at what others do."""
 
-    def __init__(self, secured: Secured, intruder: Intruder, life: str) -> None:
+    def __init__(self, secured: Secured, intruder: Guest, life: str) -> None:
         self.client = intruder.client
         self.ask = intruder.ask
         self._task_id = secured.task_id("votes")
@@ -90,10 +91,7 @@ def learn(secured: Secured) -> None:
         return int(secured.application.get("/v1/tasks/shop").json()["messages_kept"])
 
     before = kept()
-    for _ in range(9):
-        decided = secured.application.post("/v1/tasks/shop/decide").json()
-        body = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
-        assert secured.application.post("/v1/tasks/shop/reward", json=body).status_code == 204
+    secured.learn()
     until(lambda: before < kept() == secured.messages("honest"), "it has sent something, and the server has read it")
 
 

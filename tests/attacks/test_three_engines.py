@@ -11,7 +11,7 @@ from typing import Final
 from nats.errors import Error as NatsError
 
 from faults.kits import Kits
-from fleet.places import guest
+from helpers.bare_clients import guest
 from helpers.processes import DEADLINE
 from outvote.access.engine_access import Access
 from outvote.engine.nats_log import STREAM, NatsLog

@@ -5,17 +5,14 @@ The page is on this machine too, at another port: to a browser that is the same 
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from playwright.sync_api import Browser
 
 from attacks.conftest import Attack
 from attacks.secured import Secured
 from browser.conftest import chromium
-from browser.windows import PATIENCE
+from browser.windows import PATIENCE, another_origin
 
 __all__ = ["chromium"]
 
@@ -41,32 +38,8 @@ TRY = """async ([server, edge]) => {
 }"""
 
 
-@contextmanager
-def another_origin(page: str) -> Iterator[str]:
-    """A web server that has one page."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(page.encode())
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_a_web_page_of_another_origin(secured: Secured, attack: Attack, chromium: Browser) -> None:
-    form = (
+def test_a_web_page_of_another_origin(secured: Secured, attack: Attack, chromium: Browser, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(
         f'<!doctype html><title>evil</title><form method="post" action="{secured.url}/tasks/shop/delete">'
         f'<button>A kitten</button></form><iframe src="{secured.url}/"></iframe>'
     )
@@ -79,7 +52,7 @@ def test_a_web_page_of_another_origin(secured: Secured, attack: Attack, chromium
         operator.fill("input[name=token]", secured.token)
         operator.click("#login button")
         operator.wait_for_selector("text=shop")
-        with another_origin(form) as url:
+        with another_origin(tmp_path) as url:
             evil = context.new_page()
             evil.goto(url)
             told = evil.evaluate(TRY, [secured.url, secured.honest.url("edge")])

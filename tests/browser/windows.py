@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -86,6 +90,24 @@ def launched() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """The test says what went wrong."""
+
+
+@contextmanager
+def another_origin(folder: Path) -> Iterator[str]:
+    """The address of a web server with the files of a folder; it has nothing to do with the fleet."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as serving:
+        threading.Thread(target=serving.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{serving.server_port}"
+        finally:
+            serving.shutdown()
 
 
 class Windows:

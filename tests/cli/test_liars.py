@@ -21,20 +21,6 @@ def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.Ca
     assert (found["tolerate"], found["liars"], found["lie"]) == (1, 1, "flood")
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("simulate --protocol tally --players 4 --tolerate 2", "tolerate must be a whole number from 0 to 1"),
-        ("simulate --protocol tally --players 4 --liars 1 --lie fib", "lie must be one of"),
-        ("simulate --protocol tally --players 4 --liars 1 --engine fast", "cannot run players that lie"),
-        ("plan --players 8 --tolerate 4", "tolerate must be a whole number from 0 to 3"),
-    ],
-)
-def test_what_cannot_be_is_refused(line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(line.split()) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_a_plan_says_that_its_guarantee_holds_with_liars(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,7 +193,7 @@ def test_the_bits_of_a_tally_are_its_arm_and_then_its_count() -> None:
 def test_the_arm_that_is_not_sent_is_that_of_the_place_in_the_senders_cycle() -> None:
     codebook, cycle = Codebook(TALLIES["implied"]), Cycle(TALLIES["implied"])
     for player in ("site", 0, 3):
-        for sequence in (0, 1, 4, 5, 1_000):
+        for sequence in (0, 1, 4, 5, 1_000, 10**16):
             expected = Tally(cycle.arm(player, sequence), 1, 3, sequence)
             assert codebook.decode_tally("01", player=player, sequence=sequence) == expected
 

@@ -128,24 +128,6 @@ def test_tally_announces_masks_of_those_last_announced(code: str) -> None:
     assert ledger.total_bits == 24
 
 
-@pytest.mark.parametrize(
-    ("arms", "bits"),
-    [
-        (1, 0),
-        (2, 1),
-        (3, 2),
-        (4, 4 + 1),
-        (5, 5 + 1),
-        (6, 6 + 2),
-        (8, 8 + 4 + 1),
-        (10, 10 + 5 + 1),
-        (100, 100 + 50 + 25 + 12 + 6 + 2),
-    ],
-)
-def test_the_most_that_one_player_is_told_by_hand(arms: int, bits: int) -> None:
-    assert most_announced_bits(arms) == bits
-
-
 def test_no_way_of_announcing_costs_more_than_the_most() -> None:
     # From m arms to at most half of them costs m bits, to one ⌈log₂ m⌉: the dearest of all ways, one by one.
     dearest = {1: 0}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
-import outvote
 from outvote.core import protocols, task
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
@@ -35,33 +33,8 @@ def test_a_player_and_a_server_are_made_by_the_name_of_the_protocol(protocol: st
     assert player.remaining == server.remaining == (0, 1)
 
 
-def test_a_player_and_a_server_of_tally_understand_each_other() -> None:
-    player = protocols.player(of("tally"), 0, rng=random.Random(7))
-    server = protocols.server(of("tally"))
-    sent: list[Any] = []
-    while not sent:
-        arm, ticket = player.decide()
-        sent += player.reward(arm, 1.0, ticket=ticket)
-    assert sent == [outvote.Tally(arm, 3, 3, 0)]
-    assert server.receive(0, sent[0]) == []
-    player.receive(Elimination((2,)))
-    assert player.remaining == (0, 1)
-    assert server.remaining == (0, 1, 2)
-
-
-def test_the_instances_of_the_task_are_the_instances_of_its_players() -> None:
-    assert len(protocols.player(of("dme"), 0).snapshot()["epochs"]) == 1
-    assert len(protocols.player(of("edme"), 0).snapshot()["epochs"]) == 8
-
-
 @pytest.mark.parametrize("protocol", task.PROTOCOLS)
 def test_players_of_one_task_are_alike_whatever_generator_they_are_given(protocol: str) -> None:
     one = protocols.player(of(protocol), 0, rng=random.Random(1))
     other = protocols.player(of(protocol), 0)
     assert [one.decide() for _ in range(100)] == [other.decide() for _ in range(100)]
-
-
-def test_the_package_offers_its_protocols() -> None:
-    assert outvote.protocols is protocols
-    assert outvote.Task is Task
-    assert (outvote.Vote, outvote.Elimination) == (Vote, Elimination)

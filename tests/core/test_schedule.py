@@ -15,16 +15,6 @@ ALONE = Schedule(K, EPSILON, math.log(DELTA))
 SHARED = Schedule(K, EPSILON, paper_log_eta(DELTA, 64))
 
 
-def test_the_first_epoch_alone() -> None:
-    # ε_1 = .125, 4/ε_1² = 256; η_1 = .025, ln(30/.025) = ln 1200 = 7.0901; 256 · 7.0901 = 1815.06
-    assert ALONE.pulls(1) == 1816
-
-
-def test_the_first_epoch_with_sixty_four_active_players() -> None:
-    # η = .05^(2/64) = .91063, η_1 = .45532, ln(30/.45532) = 4.1880; 256 · 4.1880 = 1072.1
-    assert SHARED.pulls(1) == 1073
-
-
 def test_a_round_number_of_pulls_by_hand() -> None:
     # ε = .8: ε_1 = .2, 4/ε_1² = 100; K = 2, η = .81: η_1 = .405, ln(6/.405) = 2.69563; 269.563
     # ε_2 = .15, 4/ε_2² = 177.778; η_2 = .2025, ln(6/.2025) = 3.38878; 602.449

@@ -258,12 +258,6 @@ def test_a_snapshot_of_another_task_is_refused(state: str) -> None:
         assert original.task.fingerprint() in message
 
 
-def test_equal_tasks_have_equal_fingerprints_and_others_do_not() -> None:
-    assert Task(**SHORT).fingerprint() == Task.from_json(PLAIN.to_json()).fingerprint()
-    tasks = (PLAIN, WINDOWED, EXTENDED, FLEET, NAMED, EXTENDED_FLEET)
-    assert len({task.fingerprint() for task in tasks}) == len(tasks)
-
-
 def sealed_again(snapshot: Tree, **changes: Any) -> Tree:
     """What a later version of this code might write: other fields, and a checksum that fits them."""
     state = {key: value for key, value in {**snapshot, **changes}.items() if key != "checksum"}

@@ -7,10 +7,10 @@ import json
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 
 import pytest
 
+from dashboard.html import Page
 from outvote.dashboard import formats
 from outvote.planner.duration import since
 
@@ -110,33 +110,14 @@ def test_the_script_says_the_same_of_every_age() -> None:
 # ---- elements
 
 
-class Element(HTMLParser):
-    """The one element of a text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.attributes: dict[str, str | None] = {}
-        self.text = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag == "time"
-        assert not self.attributes
-        self.attributes = dict(attrs)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_a_time_ago_is_an_element_that_the_script_can_go_on_with() -> None:
-    made = Element(formats.ago(1_700_000_000.4, 1_700_000_300.0))
+    made = Page(formats.ago(1_700_000_000.4, 1_700_000_300.0)).one("time")
     assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-since": "1700000000"}
     assert made.text == "4 min ago"
     assert formats.ago(None, 5.0) == "never"
 
 
 def test_a_moment_is_an_element_with_its_zone() -> None:
-    made = Element(formats.moment(1_700_000_000.4))
-    assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-moment": None}
+    made = Page(formats.moment(1_700_000_000.4)).one("time")
+    assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-moment": ""}
     assert made.text == "2023-11-14 22:13:20 UTC"

@@ -272,7 +272,3 @@ def test_where_codes_can_cost_more_than_the_papers_bound_that_is_said() -> None:
     bound, why = words.bits_bound(story.found)
     assert bound == 39
     assert why == "the most that the whole task can cost, which is more than the paper's bound of 24 (Theorem 4)"
-
-
-def test_every_state_of_an_edge_has_a_meaning() -> None:
-    assert set(words.STATES) == {"alive", "awaited", "silent", "missing"}

@@ -13,11 +13,11 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 from docs.blocks import DOCS, ROOT, Block, blocks
 from helpers.processes import until
@@ -97,14 +97,7 @@ class Terminals:
         assert words[:4] == ["curl", "--silent", "--request", "POST"]
         *options, url = words[4:]
         data = options[options.index("--data") + 1].encode() if options else b""
-        try:
-            with urllib.request.urlopen(
-                urllib.request.Request(url, data=data, method="POST"), timeout=DEADLINE
-            ) as answer:
-                told = answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                told = error.read()
+        told = httpx.post(url, content=data, timeout=DEADLINE, trust_env=False).content
         return json.loads(told) if told else None
 
     def start(self, name: str, words: list[str]) -> str:
@@ -144,8 +137,8 @@ class Terminals:
             process.wait()
 
     def page(self, port: str, path: str = "/") -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[port]}{path}", timeout=DEADLINE) as response:
-            return str(response.read().decode())
+        url = f"http://127.0.0.1:{self.ports[port]}{path}"
+        return httpx.get(url, timeout=DEADLINE, trust_env=False).raise_for_status().text
 
     # ---- a guide, block by block
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,8 +20,7 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 
-from helpers.processes import gone, until
-from outvote.cli import serving
+from helpers.processes import gone, listens, until
 from outvote.engine import config as engine_conf
 from outvote.engine.process import DEFAULT_PORT, Engine, EngineError, find_binary
 
@@ -42,15 +40,6 @@ signal.pause()
 def running(engine: Engine) -> int:
     assert engine.pid is not None
     return engine.pid
-
-
-def port_of(engine: Engine) -> int:
-    return int(engine.url.rpartition(":")[2])
-
-
-def is_listening(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def connect(url: str) -> Client:
@@ -187,14 +176,12 @@ def test_no_binary_is_refused_before_anything_is_written(bare: Path, tmp_path: P
 
 def test_start_and_stop_leave_no_process_and_no_port_behind(tmp_path: Path) -> None:
     with Engine(tmp_path, port=0) as engine:
-        pid, port = running(engine), port_of(engine)
-        assert engine.pid is not None
-        assert is_listening(port)
+        pid, url = running(engine), engine.url
+        assert listens(url)
         assert engine.version == find_binary().version
     assert engine.pid is None
-    assert engine.pid is None
     assert gone(pid)
-    assert not is_listening(port)
+    assert not listens(url)
     assert list(tmp_path.glob("*.ports")) == []
     assert "Server Exiting" in engine.log.read_text()  # it was asked, not killed
 
@@ -209,12 +196,6 @@ def test_a_free_port_is_known_only_after_the_start(tmp_path: Path) -> None:
     engine = Engine(tmp_path, port=0)
     with pytest.raises(EngineError, match=r"start\(\) it first"):
         _ = engine.url
-
-
-@pytest.mark.parametrize("port", ["-1", "65536", "shop", "1.5"])
-def test_an_impossible_port_is_refused_by_the_command(port: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="must be a whole number from 1 to 65535"):
-        serving.port(port)
 
 
 def test_stopping_twice_or_without_a_start_does_nothing(tmp_path: Path) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from fleet.places import Place
+from helpers.fixtures import start
 from helpers.processes import free_port
 from outvote.fleet.addresses import Address
 from outvote.fleet.folder import Fleet
 from outvote.fleet.making import Plan, make_fleet
+
+__all__ = ["start"]
 
 
 def new_fleet(folder: Path, name: str = "outvote-fleet", *, disk: int | None = None) -> Fleet:

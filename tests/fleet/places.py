@@ -11,10 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from nats.aio.client import Client
-
-from helpers.bare_clients import bare_client
-from helpers.processes import comes
+from helpers.bare_clients import Guest, guest
 from outvote.access.engine_access import Access
 from outvote.access.kits import EngineKit, read_edge_kit, read_server_kit
 from outvote.engine.nats_log import NatsLog
@@ -84,32 +81,3 @@ class Place:
 
     def logged(self, what: str) -> int:
         return self.engine.log.read_text(errors="replace").lower().count(what)
-
-
-class Guest:
-    """A connection, and what the engine objected to."""
-
-    def __init__(self, client: Client, troubles: list[str]) -> None:
-        self.client = client
-        self.troubles = troubles
-
-    async def is_denied(self, subject: str, payload: bytes = b"") -> None:
-        """Publish, and wait until the engine says that this is not allowed."""
-        before = len(self.troubles)
-        await self.client.publish(subject, payload)
-        await comes(lambda: len(self.troubles) > before, f"{subject} is refused")
-        assert "permissions violation for publish" in self.troubles[-1].lower()
-
-    async def ends(self) -> None:
-        await comes(lambda: self.client.is_closed, "it is cut off")
-
-
-@asynccontextmanager
-async def guest(url: str, name: str, access: Access) -> AsyncIterator[Guest]:
-    troubles: list[str] = []
-
-    async def note(error: Exception) -> None:
-        troubles.append(str(error))
-
-    async with bare_client(url, name=name, creds=str(access.creds), context=access.context(), note=note) as client:
-        yield Guest(client, troubles)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fleet.places import read_claims
 from outvote.core.errors import InvalidTask
 from outvote.core.task import NAME
-from outvote.fleet.claims import account_claims, creds, operator_claims, user_claims
+from outvote.fleet.claims import account_claims, creds, user_claims
 from outvote.fleet.keys import Key, new_key, read_key
 from outvote.fleet.permissions import (
     SHARED,
@@ -31,17 +31,6 @@ def is_signed_by(token: str, key: Key) -> bool:
     content, _, signature = token.rpartition(".")
     given = base64.urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
     return bool(nkeys.from_seed(key.seed).verify(content.encode(), given))
-
-
-def test_an_operator_names_its_system_account() -> None:
-    operator, system = new_key("operator"), new_key("account")
-    token = operator_claims(operator, name="fleet", system_account=system.public, now=NOW)
-    assert is_signed_by(token, operator)
-    claims = read_claims(token)
-    assert claims["iss"] == claims["sub"] == operator.public
-    assert claims["iat"] == 1_800_000_000
-    assert claims["nats"] == {"type": "operator", "version": 2, "system_account": system.public}
-    assert "exp" not in claims
 
 
 def test_only_the_log_has_a_stream_and_revocations_are_told() -> None:
@@ -105,12 +94,6 @@ def test_a_name_is_good_for_a_subject_and_a_folder_or_refused(name: str) -> None
         pairs = list(zip(own.split("."), other.split("."), strict=True))
         assert pairs.count((checked, "another")) == 1
         assert all(mine == theirs for mine, theirs in pairs if theirs != "another")
-
-
-@pytest.mark.parametrize("name", ["server", "SERVER", "system", "operator", "engine", "engine-1", "Engine-12"])
-def test_names_of_the_fleet_itself_are_no_names_for_edges(name: str) -> None:
-    with pytest.raises(InvalidTask, match="names of the fleet itself"):
-        edge_permissions(name)
 
 
 def test_nobody_may_do_everything() -> None:

@@ -14,7 +14,7 @@ import pytest
 from nats.errors import Error as NatsError
 
 from faults.cluster import free_pairs
-from fleet.places import guest
+from helpers.bare_clients import guest
 from outvote.access.engine_access import Access
 from outvote.engine.nats_log import STREAM, NatsLog
 from outvote.engine.process import find_binary

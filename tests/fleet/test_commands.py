@@ -17,7 +17,7 @@ import httpx
 import pytest
 import yaml
 
-from helpers.processes import OUTVOTE, Start, commands, free_port, request, until
+from helpers.processes import OUTVOTE, Start, free_port, request, until
 from outvote.access.kits import read_edge_kit, read_operator_kit, read_server_kit
 from outvote.access.tokens import TokenBook
 from outvote.cli.main import main
@@ -287,12 +287,6 @@ def test_a_certificate_of_ones_own_is_taken(shell: Shell) -> None:
     assert (shell.fleet / "server" / "https.pem").read_bytes() == signed.chain
     shell.good("renew", "--certificates", "--certificate", "my.pem", "--key", "my.key")
     shell.refused("renew", "--certificates")
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Any:
-    with commands(tmp_path) as begin:
-        yield begin
 
 
 def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Start) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from amounts import examples
-from outvote.core.codes import Codebook, pack, packed_bits, unpack
+from outvote.core.codes import packed_bits, unpack
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
 from outvote.core.task import Task
 from outvote.log.expectation import Expectation, read_expectation
@@ -27,7 +26,6 @@ from outvote.log.records import (
 
 from .mutants import LONGEST_MESSAGE, SITES, eliminations, json_like, messages, mutated, subjects, tasks
 
-BITS = st.text("01", max_size=30) | st.text("01 2_b٠", max_size=8)
 SUBJECTS = ("outvote.up.ams.shop-1.life.0", "outvote.up.ams.shop-1.life.17", "outvote.down.shop-1.task") + (
     "outvote.live.shop-1.stop",
     "outvote.down.shop-1.delete",
@@ -77,32 +75,6 @@ def test_a_payload_is_the_one_writing_of_an_elimination_or_is_refused(task: Task
         assert coder.down(announced, found) == payload
         assert set(found.arms) < set(announced)
         announced = tuple(arm for arm in announced if arm not in found.arms)
-
-
-@examples(60)
-@given(task=tasks(), bits=BITS, sequence=st.integers(0, 10**16))
-def test_bits_are_a_message_or_are_refused_by_every_decoder(task: Task, bits: str, sequence: int) -> None:
-    book, announced = Codebook(task), range(len(task.arms))
-    decoders: tuple[Callable[[], bytes], ...] = (
-        lambda: pack(book.encode(book.decode_vote(bits, sequence=sequence))),
-        lambda: pack(book.encode(book.decode_elimination(bits))),
-        lambda: pack(book.encode_survivors(announced, book.decode_survivors(announced, bits))),
-        lambda: pack(bits),
-    )
-    for decode in decoders:
-        try:
-            written = decode()
-        except MalformedMessage as error:
-            brief(error)
-        else:
-            assert unpack(written) == bits
-    if task.protocol == "tally":
-        try:
-            tally = book.decode_tally(bits, player="ams", sequence=sequence)
-        except MalformedMessage as error:
-            brief(error)
-        else:
-            assert book.encode(tally) == bits
 
 
 @examples(120)

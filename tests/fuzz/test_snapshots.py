@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core import protocols
-from outvote.core.errors import MalformedSnapshot, OutvoteError
+from outvote.core.errors import MalformedSnapshot
 from outvote.core.task import Task
 
 from .mutants import json_like, messages, tasks
@@ -31,7 +31,7 @@ def test_a_snapshot_is_the_one_that_was_saved_or_is_refused(task: Task, seed: in
     try:
         given_back = json.loads(text)
     except (ValueError, RecursionError):
-        return  # the next test
+        return
     try:
         found = protocols.restore(task, given_back)
     except MalformedSnapshot:
@@ -39,19 +39,4 @@ def test_a_snapshot_is_the_one_that_was_saved_or_is_refused(task: Task, seed: in
         assert json.dumps(given_back, sort_keys=True) != json.dumps(saved, sort_keys=True)
     else:
         event("restored")
-        assert found.snapshot() == saved
-
-
-@examples(20)
-@given(task=tasks(), data=st.data())
-def test_what_has_a_seal_and_is_none_of_ours_is_refused(task: Task, data: st.DataObject) -> None:
-    """Of another task, or of the other side."""
-    other = data.draw(tasks())
-    saved = protocols.player(other, "ams").snapshot()
-    try:
-        found = protocols.restore(task, saved)
-    except OutvoteError:
-        assert other != task
-    else:
-        assert other == task
         assert found.snapshot() == saved

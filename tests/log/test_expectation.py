@@ -177,6 +177,3 @@ def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_mor
                 assert await shown(client) == {**NOTHING, "traffic": traffic}
 
     asyncio.run(run())
-
-
-# ---- real processes

@@ -137,6 +137,8 @@ def test_what_is_counted_is_what_happened(pages: dict[str, str]) -> None:
         assert value(page, "outvote_log_records_behind") == 0
         assert value(page, "outvote_task_winner_found", task="shop") == 1
         assert value(page, "outvote_task_running", task="votes") == 1
+        assert value(page, "outvote_task_arms_remaining", task="votes") == 4
+        assert value(page, "outvote_task_bound_bytes", task="votes") == 4.5  # 2·N·(K−1)·⌈log₂K⌉ bits
         last = value(page, "outvote_task_last_message_timestamp_seconds", task="shop")
         assert last > value(page, "outvote_task_created_timestamp_seconds", task="shop")
         assert value(page, "outvote_edges", state="alive") == 1

@@ -7,10 +7,7 @@ import os
 import random
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Response
 
+from browser.windows import another_origin
 from helpers.edge_http import read_metrics
 from helpers.processes import DEADLINE, Running, Start, an_edge, request
 from outvote.edge.ofrep import FLAGS
@@ -71,14 +69,9 @@ def test_the_server_sdk_drives_a_task_to_its_winner_by_the_code_of_the_documents
 # ---- a page
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Nothing: the test says what went wrong."""
-
-
 @pytest.fixture
-def pages(scripts: Path, tmp_path: Path) -> Iterator[int]:
-    """The port of a server with the page, all its code in one file; it has nothing to do with the edge."""
+def pages(scripts: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of a page, all its code in one file."""
     folder = tmp_path / "page"
     folder.mkdir()
     web = scripts / "web.mjs"
@@ -90,15 +83,13 @@ def pages(scripts: Path, tmp_path: Path) -> Iterator[int]:
         "<script>window.outvoteEdge = new URLSearchParams(location.search).get('edge')</script>"
         "<script type=module src=shop.js></script>"
     )
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as serving:
-        threading.Thread(target=serving.serve_forever).start()
-        yield serving.server_port
-        serving.shutdown()
+    with another_origin(folder) as url:
+        yield url
 
 
 @pytest.fixture
-def ams(start: Start, server: Running, pages: int) -> Running:
-    edge = an_edge(start, server, "ams", "--allow-origin", f"http://127.0.0.1:{pages}")
+def ams(start: Start, server: Running, pages: str) -> Running:
+    edge = an_edge(start, server, "ams", "--allow-origin", pages)
     create(server, edge, arms=["red", "green", "blue"])
     return edge
 
@@ -140,9 +131,9 @@ def decisions(edge: Running) -> int:
 
 
 def test_a_page_of_another_origin_shows_what_it_was_assigned_and_keeps_it_while_it_remains(
-    chromium: Browser, pages: int, server: Running, ams: Running
+    chromium: Browser, pages: str, server: Running, ams: Running
 ) -> None:
-    visitor = Visitor(chromium, f"http://127.0.0.1:{pages}", ams)
+    visitor = Visitor(chromium, pages, ams)
     try:
         first = visitor.details()
         assert (first["value"], first["reason"]) == (first["variant"], "SPLIT")
@@ -178,13 +169,13 @@ def test_a_page_of_another_origin_shows_what_it_was_assigned_and_keeps_it_while_
 
 
 def test_pages_drive_a_task_to_its_winner_and_an_arm_that_is_out_changes_what_is_shown(
-    chromium: Browser, pages: int, ams: Running
+    chromium: Browser, pages: str, ams: Running
 ) -> None:
     rng = random.Random(3)
     visitors: list[Visitor] = []
     try:
         while "red" not in {each.details()["variant"] for each in visitors}:  # one who is shown what will be out
-            visitors.append(Visitor(chromium, f"http://127.0.0.1:{pages}", ams))
+            visitors.append(Visitor(chromium, pages, ams))
         unlucky = visitors[-1]
         url = f"{ams.url('edge')}/v1/tasks/shop"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
-from typing import Any
 
 import pytest
 
@@ -145,6 +143,10 @@ def test_traffic_of_each_site_says_who_is_active() -> None:
         ({"active_players": 9}, "active_players must be"),
         ({"floor": 1}, "floor must be a whole number from 2 to 127, got 1"),
         ({"privacy_budget": 0}, "privacy_budget must be"),
+        ({"difference": 1e-9}, "the best arm must be better by at least 1e-06 in a plan, got 1e-09"),
+        ({"means": (0.5, 0.5 - 1e-9)}, "the best arm must be better by at least 1e-06"),
+        ({"epsilon": 1e-7}, "epsilon must be at least 1e-06 in a plan, got 1e-07"),
+        ({"delta": 1e-300}, "delta must be at least 1e-12 in a plan, got 1e-300"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(asked: dict[str, object], error: str) -> None:
@@ -168,17 +170,3 @@ def test_the_plan_is_the_same_for_the_same_seed() -> None:
     told = make(question).to_json()
     assert make(question).to_json() == told
     assert math.isfinite(told["protocols"][0]["draws"])
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"difference": 1e-9}, "the best arm must be better by at least 1e-06 in a plan, got 1e-09"),
-        ({"means": (0.5, 0.5 - 1e-9)}, "the best arm must be better by at least 1e-06"),
-        ({"epsilon": 1e-7}, "epsilon must be at least 1e-06 in a plan, got 1e-07"),
-        ({"delta": 1e-300}, "delta must be at least 1e-12 in a plan, got 1e-300"),
-    ],
-)
-def test_what_no_sum_can_hold_is_refused(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidTask, match=re.escape(says)):
-        ask(**given)

@@ -6,6 +6,7 @@ import itertools
 import math
 
 import pytest
+from unit.laws import clamped
 
 from benchmarks.privacy import inference
 from outvote.privacy import posterior
@@ -14,21 +15,14 @@ from outvote.privacy.posterior import Laws
 BUDGETS = (None, 5.0, 1.0, 0.1)
 
 
-def noise_law(successes: int, trials: int, budget: float | None) -> list[float]:
-    """P(z | s) as docs/tally.md states it."""
-    if budget is None:
-        return [float(z == successes) for z in range(trials + 1)]
-    alpha = math.exp(-budget)
-    inner = [(1 - alpha) / (1 + alpha) * alpha ** abs(z - successes) for z in range(trials + 1)]
-    return [alpha**successes / (1 + alpha), *inner[1:-1], alpha ** (trials - successes) / (1 + alpha)]
-
-
 def brute_force(trials: int, mean: float, budget: float | None) -> Laws:
+    identity = [[float(z == s) for z in range(trials + 1)] for s in range(trials + 1)]
+    rows = identity if budget is None else clamped(trials, budget)
     laws = [[0.0] * (trials + 1) for _ in range(2)]
     for reward in range(2):
         for others in itertools.product((0, 1), repeat=trials - 1):
             weight = math.prod(mean if other else 1 - mean for other in others)
-            for z, probability in enumerate(noise_law(reward + sum(others), trials, budget)):
+            for z, probability in enumerate(rows[reward + sum(others)]):
                 laws[reward][z] += weight * probability
     return Laws(tuple(laws[0]), tuple(laws[1]))
 

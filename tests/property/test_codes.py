@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core.codes import Codebook, pack, unpack
-from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage
-from outvote.core.messages import Elimination, Tally, Vote
+from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 
 BITS = st.text(alphabet="01", max_size=40)
@@ -153,72 +152,3 @@ def test_a_huffman_code_gives_the_heavier_arm_no_longer_word(task: Task) -> None
     for weight, word in zip(task.code_weights, words, strict=True):
         for other_weight, other in zip(task.code_weights, words, strict=True):
             assert weight <= other_weight or len(word) <= len(other)
-
-
-# ---- Tally
-
-
-@st.composite
-def tasks_of_tally(draw: st.DrawFn) -> Task:
-    arms = draw(st.integers(2, 9) | st.integers(2, 40))
-    code = draw(st.sampled_from(["implied", *CODES]))
-    weights = draw(st.lists(st.floats(1e-3, 1e3), min_size=arms, max_size=arms)) if code == "huffman" else ()
-    fields: dict[str, Any] = {"floor": draw(st.none() | st.integers(2, 127)), "code": code, "code_weights": weights}
-    return Task(protocol="tally", arms=arms, players=9, epsilon=0, delta=0.5, **fields)
-
-
-@examples(150)
-@given(task=tasks_of_tally(), data=st.data())
-def test_every_tally_survives_its_code_and_the_wire(task: Task, data: st.DataObject) -> None:
-    book, player = Codebook(task), data.draw(st.integers(0, 99) | st.text("abc", min_size=1))
-    sequence, size = data.draw(st.integers(0, 10_000)), data.draw(st.sampled_from(task.tally_sizes))
-    tally = Tally(Cycle(task).arm(player, sequence), data.draw(st.integers(0, size)), size, sequence)
-    assert book.decode_tally(unpack(pack(book.encode(tally))), player=player, sequence=sequence) == tally
-    arm_bits = 0 if task.code == "implied" else len(book.arm_words[tally.arm])
-    assert book.bits(tally) == arm_bits + math.ceil(math.log2(size + 1))
-
-
-@examples(150)
-@given(task=tasks_of_tally(), data=st.data())
-def test_bits_are_a_tally_or_refused(task: Task, data: st.DataObject) -> None:
-    book, sequence = Codebook(task), data.draw(st.integers(0, 99))
-    word = "" if task.code == "implied" else data.draw(st.sampled_from([*book.arm_words, ""]))
-    bits = word + data.draw(st.text(alphabet="01", max_size=9))
-    try:
-        tally = book.decode_tally(bits, player="site", sequence=sequence)
-    except MalformedMessage:
-        event("refused")
-        return
-    event("a tally")
-    assert book.encode(tally) == bits
-    assert tally.trials in task.tally_sizes
-    assert 0 <= tally.successes <= tally.trials
-    assert task.code != "implied" or tally.arm == Cycle(task).arm("site", sequence)
-
-
-@examples(150)
-@given(task=tasks_of_tally(), data=st.data())
-def test_survivors_survive_their_code_and_the_wire_down_to_the_last(task: Task, data: st.DataObject) -> None:
-    book, left = Codebook(task), list(range(len(task.arms)))
-    while len(left) > 1:
-        kept = data.draw(st.sets(st.sampled_from(left), min_size=1, max_size=len(left) - 1))
-        message = Elimination(tuple(arm for arm in left if arm not in kept))
-        bits = book.encode_survivors(left, message)
-        assert book.decode_survivors(left, unpack(pack(bits))) == message
-        assert len(bits) == (math.ceil(math.log2(len(left))) if len(kept) == 1 else len(left))
-        left = sorted(kept)
-
-
-@examples(150)
-@given(announced=st.sets(st.integers(0, 39), min_size=2, max_size=12), bits=st.text(alphabet="01", max_size=13))
-def test_bits_are_survivors_or_refused(announced: set[int], bits: str) -> None:
-    book, left = Codebook(Task(protocol="tally", arms=40, players=9, epsilon=0, delta=0.5)), sorted(announced)
-    try:
-        message = book.decode_survivors(left, bits)
-    except MalformedMessage:
-        event("refused")
-        assert len(bits) != len(left) or not 2 <= bits.count("1") < len(left)
-    else:
-        event("survivors")
-        assert book.encode_survivors(left, message) == bits
-        assert set(message.arms) < announced

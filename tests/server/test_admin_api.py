@@ -209,25 +209,6 @@ def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_tha
     assert most_bits(skewed) == 54
 
 
-def test_metrics_are_in_prometheus_text_format(engine: Engine) -> None:
-    async def run() -> None:
-        async with operated(engine) as (_, client):
-            task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
-            response = await client.get("/metrics")
-            assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
-            lines = response.text.splitlines()
-            labels = f'id="{task_id}",protocol="dme",task="votes"'
-            for expected in (
-                "outvote_engine_connected 1.0",
-                "outvote_log_records 1.0",
-                f"outvote_task_arms_remaining{{{labels}}} 4.0",
-                f"outvote_task_bound_bytes{{{labels}}} {VOTES_BOUND / 8}",
-                f'outvote_task_messages_total{{direction="up",{labels}}} 0.0',
-                'outvote_http_requests_total{method="POST",route="/v1/tasks",status="201"} 1.0',
-            ):
-                assert expected in lines
-
-
 def test_requests_are_counted_by_what_is_fixed_and_never_by_what_was_sent(engine: Engine) -> None:
     async def run() -> None:
         async with operated(engine) as (_, client):

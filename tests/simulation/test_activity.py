@@ -89,6 +89,7 @@ def test_the_same_generator_draws_the_same_players() -> None:
         ((1.0, float("nan")), "got nan"),
         ((1.0, float("inf")), "got inf"),
         ((0.0, 0.0), "got [0.0, 0.0]"),
+        ((1e308, 1e308), "got [1e+308, 1e+308]"),
         ((), "got []"),
     ],
 )
@@ -97,14 +98,6 @@ def test_weights_that_are_no_law_are_refused(weights: tuple[float, ...], part: s
         weighted(weights)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_weights_whose_sum_is_no_number_are_refused_or_drawn_from() -> None:
-    try:
-        activity = weighted((1e308, 1e308))
-    except InvalidTask:
-        return
-    assert set(drawn(activity, 1_000)) == {0, 1}
 
 
 # ---- reading
@@ -148,7 +141,6 @@ def test_an_activity_that_cannot_be_read_is_refused(text: Any, parts: list[str])
 def test_a_trace_is_replayed_in_its_order(tmp_path: Path) -> None:
     activity = trace(written(tmp_path, "2\n0\n\n 1 \n2\r\n0"), 3)
     assert (activity.length, activity.players, activity.name) == (5, 3, "trace")
-    assert activity.length == 5
     assert activity.active_players == 3
     assert drawn(activity, 5, seed=0) == drawn(activity, 5, seed=1) == [2, 0, 1, 2, 0]
     assert drawn(activity, 3) == [2, 0, 1]

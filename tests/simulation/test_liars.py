@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -22,18 +21,6 @@ TALLY: dict[str, Any] = {"arms": 3, "players": 5, "epsilon": 0, "delta": 0.05, "
 DME: dict[str, Any] = {"arms": 3, "players": 8, "epsilon": 0.5, "delta": 0.05}
 
 # ---- the field
-
-
-def test_a_task_tolerates_nobody_unless_asked() -> None:
-    assert Task(**TALLY, tolerate=0) == Task(**TALLY)
-    assert Task(**TALLY).to_json()["tolerate"] == 0
-
-
-def test_a_task_that_tolerates_liars_is_another_one_and_says_so_in_json() -> None:
-    task = Task(**TALLY, tolerate=2)
-    assert task.to_json()["tolerate"] == 2
-    assert Task.from_json(json.loads(json.dumps(task.to_json()))) == task
-    assert task.fingerprint() != Task(**TALLY).fingerprint()
 
 
 @pytest.mark.parametrize("tolerate", [-1, 3, 1.0, True, "1", None, 10**400])

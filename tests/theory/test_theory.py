@@ -103,10 +103,6 @@ def test_the_error_of_a_fleet_whose_best_arm_is_separated() -> None:
     assert theory.error_when_separated(theory.inaccuracy(paper(64)), 64, 64) < 1e-50
 
 
-def test_an_accurate_fleet_is_better_than_asked() -> None:
-    assert theory.answer_within(ALONE) == EPSILON / 4
-
-
 @pytest.mark.parametrize("good", [1, 2, 3])
 @pytest.mark.parametrize(("players", "quorum"), [(4, 2), (5, 3), (6, 3)])
 def test_a_fleet_that_splits_counted_out(good: int, players: int, quorum: int) -> None:

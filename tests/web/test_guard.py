@@ -254,9 +254,6 @@ def test_a_page_that_may_use_an_edge_shows_a_token_after_the_browser_has_asked(e
     asyncio.run(scenario())
 
 
-# ---- tokens and certificates that change
-
-
 # ---- what the documents say of it
 
 

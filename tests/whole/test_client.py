@@ -7,10 +7,7 @@ import json
 import logging
 import signal
 import socket
-import subprocess
-import sys
 import threading
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from helpers.edge_http import read_metrics
+from helpers.processes import Running
 from helpers.secured_edge import secured_edge
 from outvote.client import AlreadyRewarded, AsyncClient, Client, Decision, EdgeError
 from outvote.core.task import Task
@@ -36,37 +36,27 @@ REFUSAL = b'{"detail": "as it is"}'
 class EdgeProcess:
     """An edge that has a task in its store and no network."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        arguments = ["edge", "ams", "--nats", "nats://127.0.0.1:1", "--port", str(port), "--json"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "outvote.cli.main", *arguments], cwd=folder, stdout=subprocess.PIPE, text=True
-        )
-        assert self.process.stdout is not None
-        self.url = str(json.loads(self.process.stdout.readline())["urls"]["edge"])
-        self.port = int(self.url.rpartition(":")[2])
-        self.task = "shop"
-        self._before: dict[str, int] = {}
+    def __init__(self, folder: Path, port: str = "0") -> None:
+        self._running = Running(folder, "edge", "ams", "--nats", "nats://127.0.0.1:1", "--port", port)
+        self.url, self.port = self._running.url("edge"), self._running.port("edge")
+        self.task, self._before = "shop", (0, 0)
 
     def begin(self, task: str) -> None:
         """Another test begins, with a task of its own."""
-        self.task = task
-        self._before = self._totals()
+        self.task, self._before = task, self._totals()
 
-    def counts(self) -> dict[str, int]:
-        """What its metrics say of this test."""
-        return {name: value - self._before.get(name, 0) for name, value in self._totals().items()}
+    def counts(self) -> tuple[int, int]:
+        """Decisions and rewards of this test."""
+        decisions, rewards = self._totals()
+        return decisions - self._before[0], rewards - self._before[1]
 
-    def _totals(self) -> dict[str, int]:
-        with urllib.request.urlopen(self.url + "/metrics", timeout=DEADLINE) as answer:
-            lines = answer.read().decode().splitlines()
-        figures = (line.split() for line in lines if line.startswith("outvote_edge_") and "{" not in line)
-        return {name.removeprefix("outvote_edge_").removesuffix("_total"): int(float(value)) for name, value in figures}
+    def _totals(self) -> tuple[int, int]:
+        found = read_metrics(httpx.get(self.url + "/metrics", timeout=DEADLINE, trust_env=False).text)
+        return int(found["outvote_edge_decisions_total"]), int(found["outvote_edge_rewards_total"])
 
     def end(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(DEADLINE)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        assert self._running.end(signal.SIGTERM)[0] == 0
+        self._running.kill()
 
 
 def store_tasks(folder: Path, names: Iterable[str]) -> None:
@@ -193,7 +183,7 @@ def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: K
         assert decision.decided
         assert decision.arm == TASK.arms[decision.index or 0]
         assert (decision.value, decision.rewarded) == (1.0, True)
-    assert (edge.counts()["decisions"], edge.counts()["rewards"]) == (1, 1)
+    assert edge.counts() == (1, 1)
 
 
 def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: EdgeProcess, kind: Kind) -> None:
@@ -206,7 +196,7 @@ def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: Edge
             assert client.reward(decision, 0.5)  # sent by hand: not again at the end
         with pytest.raises(ZeroDivisionError), client.decision(edge.task):
             raise ZeroDivisionError
-    assert (edge.counts()["decisions"], edge.counts()["rewards"]) == (4, 2)
+    assert edge.counts() == (4, 2)
 
 
 def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess, kind: Kind) -> None:
@@ -217,7 +207,7 @@ def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess
             client.reward(Decision(edge.task, shown.arm, shown.ticket), 1)  # nothing is left that waits
         assert (refused.value.status, refused.value.changed_nothing) == (409, True)
         assert not client.reward(Decision(edge.task, shown.arm, shown.ticket), 1, strict=False)
-    assert edge.counts()["rewards"] == 1
+    assert edge.counts()[1] == 1
 
 
 def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
@@ -226,7 +216,7 @@ def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
         client.reward(decisions[0], 1)
         with pytest.raises(AlreadyRewarded, match="once is all"):
             client.reward(decisions[0], 1)
-    assert edge.counts()["rewards"] == 1
+    assert edge.counts()[1] == 1
 
 
 def test_what_cannot_be_is_refused_before_it_is_sent(edge: EdgeProcess, kind: Kind) -> None:
@@ -248,7 +238,7 @@ def test_names_cannot_lead_elsewhere(edge: EdgeProcess, kind: Kind) -> None:
             with pytest.raises(EdgeError) as refused:
                 client.decide(name)
             assert refused.value.status in (404, 422)
-    assert edge.counts()["decisions"] == 0
+    assert edge.counts()[0] == 0
 
 
 def test_an_application_goes_on_without_an_edge_and_one_line_says_so(
@@ -302,17 +292,14 @@ def test_a_task_that_the_edge_does_not_know_yet_is_the_fallback_too(
 
 def test_an_edge_that_restarts_is_waited_for(folder: Path, kind: Kind) -> None:
     first = EdgeProcess(folder)
-    with kind(first.url, timeout=DEADLINE) as client:
+    with kind(first.url, timeout=DEADLINE) as client, ThreadPoolExecutor(1) as threads:
         decision = client.decide("shop")
         first.end()
-        started: list[EdgeProcess] = []
-        restart = threading.Thread(target=lambda: started.append(EdgeProcess(folder, first.port)))
-        restart.start()
+        restarted = threads.submit(EdgeProcess, folder, first.port)
         assert client.reward(decision, 1)
         assert client.decide("shop").decided
-        restart.join()
-    assert started[0].counts()["rewards"] == 1
-    started[0].end()
+        assert restarted.result().counts()[1] == 1
+        restarted.result().end()
 
 
 def test_what_may_have_been_received_is_never_sent_again(kind: Kind) -> None:
@@ -376,7 +363,7 @@ def test_threads_share_a_client(edge: EdgeProcess) -> None:
                 return False
 
         assert sum(threads.map(reward, range(16))) == 1
-    assert (edge.counts()["decisions"], edge.counts()["rewards"]) == (81, 81)
+    assert edge.counts() == (81, 81)
 
 
 def test_tasks_share_an_asynchronous_client(edge: EdgeProcess) -> None:
@@ -390,7 +377,7 @@ def test_tasks_share_an_asynchronous_client(edge: EdgeProcess) -> None:
             await asyncio.gather(*(serve(event) for event in range(80)))
 
     asyncio.run(run())
-    assert (edge.counts()["decisions"], edge.counts()["rewards"]) == (80, 80)
+    assert edge.counts() == (80, 80)
 
 
 # ---- an edge that wants to know who asks

@@ -351,6 +351,7 @@ def test_bad_usage_is_refused_with_exit_code_2(
     ("arguments", "error"),
     [
         (["server", "--port", "99999"], "must be a whole number from 1 to 65535, or 0 for a free one, got '99999'"),
+        (["server", "--engine-port", "1.5"], "must be a whole number from 1 to 65535, or 0 for a free one, got '1.5'"),
         (["server", "--nats", "http://h"], "nats://127.0.0.1:4322, or several separated by commas, got 'http://h'"),
         (["task"], "the following arguments are required: ACTION"),
         (["task", "expect", "shop", "--traffic", "much"], "must be a number, got 'much'"),

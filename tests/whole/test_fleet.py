@@ -9,13 +9,14 @@ import asyncio
 import random
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
+from helpers.processes import comes
 from outvote.core import protocols
 from outvote.core.errors import InvalidReward, InvalidTask, UnknownArm, UnknownTask
 from outvote.core.messages import Elimination, UpMessage
@@ -32,22 +33,12 @@ from outvote.server.sync_server import NameTaken, SyncServer
 EDGES = ("ams", "fra", "lis")
 MEANS = (0.9, 0.5, 0.2)
 DEADLINE = 20.0
-Fleet: TypeAlias = tuple[SyncServer, dict[str, Edge], str]
-"""A server, edges by name, and the id of their task."""
 
 
 def task(protocol: str, **options: Any) -> Task:
     epsilon = 0 if protocol == "tally" else 0.95
     chosen = {"arms": 3, "players": EDGES, "epsilon": epsilon, "delta": 0.3, "protocol": protocol, "name": "shop"}
     return Task(**{**chosen, **options})
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must come."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.002)
 
 
 async def new_server(url: str) -> SyncServer:
@@ -84,12 +75,12 @@ async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> No
     assert link is not None
     while True:
         last = await link.log_end()
-        await until(lambda last=last: server.state.read >= last)  # type: ignore[misc]
+        await comes(lambda last=last: server.state.read >= last)  # type: ignore[misc]
         if not list(server.state.proposals()) and await link.log_end() == last:
             break
         await asyncio.sleep(0.002)
     known = len(server.state.tasks[task_id].eliminations)
-    await until(lambda: all(edge.tasks["shop"].eliminations == known for edge in edges.values()))
+    await comes(lambda: all(edge.tasks["shop"].eliminations == known for edge in edges.values()))
 
 
 def by_core(described: Task, events: list[tuple[str, float]]) -> tuple[list[tuple[str, UpMessage]], list[Elimination]]:
@@ -255,11 +246,11 @@ def test_tasks_appear_stop_and_disappear_while_edges_run(engine: Engine, tmp_pat
             with pytest.raises(InvalidTask, match=r"'shop' exists already .*: delta is 0.3, asked is 0.1"):
                 await server.create(task("tally", delta=0.1))
             other = await server.create(task("dme", name="banner"))
-            await until(lambda: all("banner" in edge.tasks for edge in edges.values()))
+            await comes(lambda: all("banner" in edge.tasks for edge in edges.values()))
             await server.stop_task(other)
-            await until(lambda: all(edge.tasks["banner"].stopped for edge in edges.values()))
+            await comes(lambda: all(edge.tasks["banner"].stopped for edge in edges.values()))
             await server.delete_task(other)
-            await until(lambda: all("banner" not in edge.tasks for edge in edges.values()))
+            await comes(lambda: all("banner" not in edge.tasks for edge in edges.values()))
             assert all(set(edge.store.tasks()) == {task_id} for edge in edges.values())
             with pytest.raises(InvalidTask, match="unknown task"):
                 await server.delete_task(other)
@@ -344,7 +335,7 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
             await away.log.close()
             await server.delete_task(task_id)
             renewed = await server.create(task("tally", delta=0.1))
-            await until(
+            await comes(
                 lambda: edges["fra"].tasks.get("shop") is not None and edges["fra"].tasks["shop"].task_id == renewed
             )
             away.on_record(f"outvote.live.{renewed}.task", task_record(task("tally", delta=0.1)))
@@ -369,7 +360,7 @@ def test_two_servers_that_create_one_name_at_once_make_one_task(engine: Engine) 
             return_exceptions=True,
         )
         assert sorted(isinstance(each, NameTaken) for each in made) == [False, True]
-        await until(lambda: servers[0].state.read == servers[1].state.read)
+        await comes(lambda: servers[0].state.read == servers[1].state.read)
         assert (
             list(servers[0].state.tasks)
             == list(servers[1].state.tasks)
@@ -386,9 +377,9 @@ def test_a_server_reads_on_soon_after_its_engine_was_killed(engine: Engine, tmp_
         async with fleet(engine, tmp_path, task("tally")) as (server, _edges, task_id):
             assert server.ready
             await asyncio.to_thread(engine.stop, 0.0)
-            await until(lambda: not server.ready)
+            await comes(lambda: not server.ready)
             engine.start()
-            await until(lambda: server.ready)
+            await comes(lambda: server.ready)
             began = time.monotonic()
             await server.stop_task(task_id)
             assert server.state.tasks[task_id].stopped
