@@ -6,7 +6,7 @@ import itertools
 import math
 
 import pytest
-from unit.laws import clamped
+from core.laws import clamped
 
 from benchmarks.privacy import inference
 from outvote.privacy import posterior

@@ -41,7 +41,7 @@ class HostedTask:
         """How often the switch was used, as far as this edge knows."""
         self.new: list[UpMessage] = []
         """Produced since the last save: not yet to be sent."""
-        self.unsent: set[int] = set()
+        self.unsent: dict[int, bytes] = {}
         """Messages in the store that the log is not known to hold. Not all after some number: a tally has the place at
         which it began, and may be complete after a later one was sent."""
         self.kept = 0
@@ -59,11 +59,11 @@ class HostedTask:
         """Messages that the log is not known to hold, and that are to be sent: a stopped task sends nothing more."""
         return 0 if self.stopped else len(self.unsent) + len(self.new)
 
-    def note_kept(self, sequences: list[int]) -> None:
+    def note_kept(self, messages: list[tuple[int, bytes]]) -> None:
         """These messages are in the store now, and are to be sent."""
-        self.unsent.update(sequences)
-        self.kept += len(sequences)
-        self.highest = max(self.highest, *sequences, -1)
+        self.unsent.update(messages)
+        self.kept += len(messages)
+        self.highest = max(self.highest, *(sequence for sequence, _ in messages), -1)
 
     @property
     def served(self) -> int:
@@ -104,10 +104,24 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     switches: Number
 
 
-def restored(task_id: str, task: Task, saved: str, rng: random.Random | None) -> HostedTask:
+def saved(hosted: HostedTask) -> str:
+    """The task as it is now, to be restored later."""
+    return json.dumps(
+        {
+            "player": hosted.player.snapshot(),
+            "eliminations": hosted.eliminations,
+            "announced": hosted.announced,
+            "stopped": hosted.stopped,
+            "killed": hosted.killed,
+            "switches": hosted.switches,
+        }
+    )
+
+
+def restored(task_id: str, task: Task, text: str, rng: random.Random | None) -> HostedTask:
     """The task as it was saved; what was cut or altered is refused."""
     try:
-        state = msgspec.convert(json.loads(saved), Saved)
+        state = msgspec.convert(json.loads(text), Saved)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: {error}") from None
     player = protocols.restore(task, state.player, rng=rng)

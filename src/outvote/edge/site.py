@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import json
 import logging
 import random
 import time
@@ -21,7 +20,7 @@ from outvote.core import protocols
 from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MOST, Task
-from outvote.edge.hosted_task import HostedTask, restored
+from outvote.edge.hosted_task import HostedTask, restored, saved
 from outvote.edge.store import Save, Store, StoreFailed
 from outvote.log.catch_up import ASK_EVERY, SKIP_ELIMINATIONS, Answer, Question, TaskUpdate
 from outvote.log.log import Log
@@ -210,14 +209,15 @@ class Edge:
         changed = [task for task in self.tasks.values() if task.dirty]
         if changed:
             began = self._clock()
-            self.store.save(
-                Save(task.task_id, self._state(task), [(each.sequence, task.coder.up(each)) for each in task.new])
+            saves = [
+                Save(task.task_id, saved(task), [(each.sequence, task.coder.up(each)) for each in task.new])
                 for task in changed
-            )
+            ]
+            self.store.save(saves)
             self.saves += 1
             self.save_seconds += self._clock() - began
-            for task in changed:
-                task.note_kept([each.sequence for each in task.new])
+            for task, save in zip(changed, saves, strict=True):
+                task.note_kept(list(save.messages))
                 task.new = []
                 task.dirty = False
 
@@ -228,11 +228,11 @@ class Edge:
         for task in list(self.tasks.values()):
             if task.stopped or not task.unsent:
                 continue
-            for sequence, payload in self.store.messages(task.task_id, after=min(task.unsent) - 1):
+            for sequence, payload in sorted(task.unsent.items()):
                 if sequence in task.unsent and not task.stopped:  # which may change at every turn
                     where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
                     await self.log.append(str(where), payload)
-                    task.unsent.discard(sequence)
+                    task.unsent.pop(sequence, None)
                     stored += 1
         if stored:
             event(_log, logging.DEBUG, "messages_stored", count=stored)
@@ -416,7 +416,7 @@ class Edge:
         else:
             hosted = restored(task_id, task, saved, self._rng)
             self._note_windows(hosted)
-        hosted.note_kept([sequence for sequence, _ in self.store.messages(task_id)])
+        hosted.note_kept(self.store.messages(task_id))
         self.tasks[task.name] = self._hosted[task_id] = hosted
         return hosted
 
@@ -429,13 +429,15 @@ class Edge:
         if highest == hosted.highest and count >= hosted.kept:  # all are there, as is most often so: no need to look
             hosted.unsent.clear()
             return
-        kept = {sequence for sequence, _ in self.store.messages(hosted.task_id)}
+        kept = dict(self.store.messages(hosted.task_id))
         before = {sequence for sequence in kept if sequence <= highest}
         if count >= len(before):
-            hosted.unsent -= before
-        elif count < len(before - hosted.unsent):
-            hosted.unsent |= before
-        hosted.unsent |= kept - before
+            lacking = kept.keys() - before
+        elif count < len(before - hosted.unsent.keys()):
+            lacking = set(kept)
+        else:
+            lacking = (hosted.unsent.keys() & before) | (kept.keys() - before)
+        hosted.unsent = {sequence: kept[sequence] for sequence in lacking}
 
     def _leave(self, hosted: HostedTask) -> None:
         self._conflicts = {pair: since for pair, since in self._conflicts.items() if hosted.task_id not in pair}
@@ -451,15 +453,3 @@ class Edge:
         if window is not None:
             for ticket in task.player.take_full():
                 heapq.heappush(task.windows, (self._clock() + window, ticket))
-
-    def _state(self, task: HostedTask) -> str:
-        return json.dumps(
-            {
-                "player": task.player.snapshot(),
-                "eliminations": task.eliminations,
-                "announced": task.announced,
-                "stopped": task.stopped,
-                "killed": task.killed,
-                "switches": task.switches,
-            }
-        )
