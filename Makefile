@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile faults load soak compiled clean
+.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile faults simulate-faults load soak compiled clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ hostile: $(VENV)/.dev ## what hostile clients cost a listener, for docs/security
 
 faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedules (FAULTS="--schedules 20" for a look)
 	PYTHONPATH=tests:. $(BIN)/python -m faults.run --out $(OUT)/faults $(FAULTS)
+
+simulate-faults: $(VENV)/.dev ## faults on simulated fleets, about a thousand a minute (SIMULATED="--schedules 50000")
+	PYTHONPATH=tests:. $(BIN)/python -m faults.simulated.run $(SIMULATED)
 
 load: $(VENV)/.dev ## 5,000 edges on this machine for ten minutes (LOAD=--smoke for half a minute)
 	$(BIN)/python benchmarks/load/load.py $(LOAD)

@@ -10,6 +10,7 @@ from typing import Any
 from generators.tables import table
 
 KEPT = Path(__file__).parent.parent / "faults.json"
+SIMULATED = Path(__file__).parent.parent / "simulated-faults.json"
 MEANING = {
     "copied-store": "an edge's store is copied; two edges go on, from it and from the copy",
     "corrupt-store": "bits of an edge's store are others: anywhere, or in a number of its state",
@@ -61,6 +62,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "faults-found": found,
         "faults-injected": injected,
         "faults-recovery": recovery,
+        "faults-simulated": simulated,
         "faults-winners": winners,
     }
 
@@ -132,3 +134,20 @@ def recovery() -> str:
 
 def _three(quantiles: dict[str, float]) -> str:
     return ", ".join(f"{quantiles[key]:.1f}" for key in ("median", "p95", "max"))
+
+
+def simulated() -> str:
+    """What came of simulated fleets, from what `make simulate-faults SIMULATED="--out …"` has kept."""
+    kept = json.loads(SIMULATED.read_text(encoding="utf-8"))
+    totals, findings = kept["totals"], kept["findings"]
+    rows = [
+        ("schedules", f"{kept['schedules']:,}, from seed {kept['first_seed']} on"),
+        ("of them with an elimination", f"{totals['eliminated']:,}"),
+        ("decisions", f"{totals['decisions']:,}"),
+        ("faults", f"{sum(kept['faults'].values()):,}"),
+        ("acts of operators", f"{totals['operations']:,}"),
+        ("records in the logs", f"{totals['records']:,}"),
+        *((f"**{kind}**", f"**{count}**") for kind, count in findings.items()),
+        ("schedules a minute, on one core", f"{kept['per_minute_and_process']:,}"),
+    ]
+    return table(("", "figure"), rows)
