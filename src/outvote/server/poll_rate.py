@@ -10,8 +10,8 @@ from typing import Final
 
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE
 
-QUESTIONS: Final = 500.0
-"""A second, that one server wants to answer at most: a part of a core, which has tallies to count besides."""
+QUESTIONS: Final = 2_000.0
+"""A second, that one server wants to answer at most: a third of a core, which has messages to count besides."""
 LEAST_HEARD: Final = 100
 """Questions after which it is known what share of them this server answers: others may answer, too."""
 PATIENCE: Final = 2.5
