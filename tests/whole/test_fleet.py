@@ -26,6 +26,7 @@ from outvote.engine.connection import EngineUnreachable
 from outvote.engine.follower import LogReplaced
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.log.catch_up import Answer, TaskUpdate
 from outvote.log.records import UpSubject, task_record
 from outvote.server.sync_server import NameTaken, SyncServer
 
@@ -66,13 +67,18 @@ async def fleet(
     edges = {}
     for name in EDGES:
         edges[name] = Edge(name, EdgeStore(folder / f"{name}.db"), clock=time.monotonic, rng=random.Random(name))
-        await edges[name].connect(engine.url)
+        await edges[name].connect(NatsLog(engine.url, name=name))
         assert await edges[name].catch_up()
     yield server, edges, task_id
     for edge in edges.values():
-        await edge.stop()
-        edge.store.close()
+        await end(edge)
     await server.stop()
+
+
+async def end(edge: Edge) -> None:
+    await edge.stop()
+    assert isinstance(edge.store, EdgeStore)
+    edge.store.close()
 
 
 async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> None:
@@ -80,12 +86,12 @@ async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> No
     for edge in edges.values():
         edge.flush()
         await edge.send()
-    link = next(iter(edges.values())).link
+    link = next(iter(edges.values())).log
     assert link is not None
     while True:
         last = await link.log_end()
         await until(lambda last=last: server.state.read >= last)  # type: ignore[misc]
-        if not list(server.state.proposals()) and await link.log_end() == last:
+        if server.state.tasks[task_id].proposal() is None and await link.log_end() == last:
             break
         await asyncio.sleep(0.002)
     known = len(server.state.tasks[task_id].eliminations)
@@ -130,8 +136,8 @@ def test_the_same_events_give_the_same_messages_and_eliminations_as_the_simulati
             folded = server.state.tasks[task_id]
             assert folded.eliminations == announced
             assert folded.ledger.up_messages == len(sent)
-            link = edges["ams"].link
-            assert link is not None
+            link = edges["ams"].log
+            assert isinstance(link, NatsLog)
             for name, message in sent:
                 where = UpSubject(name, task_id, edges[name].store.incarnation, message.sequence)
                 assert await link.stored(str(where)) == folded.coder.up(message)
@@ -191,7 +197,7 @@ def test_an_edge_that_was_offline_for_the_whole_task_catches_up_in_one_exchange(
             late = Edge("late", EdgeStore(tmp_path / "late.db"), clock=time.monotonic)
             with pytest.raises(UnknownTask, match="'shop', this edge hosts none"):
                 late.decide(late.find("shop"))
-            await late.connect(engine.url)
+            await late.connect(NatsLog(engine.url, name="late"))
             assert await late.catch_up()
             assert late.tasks["shop"].player.remaining == (server.state.tasks[task_id].winner,) == (0,)
             assert late.decide(late.find("shop"))[0] == 0
@@ -215,11 +221,10 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             sent = server.state.tasks[task_id].ledger.up_messages
             assert sent == 3  # 10 events are 3 tallies of 3, and 1 in an open one of 7
             before = edge.tasks["shop"].player.snapshot()
-            await edge.stop()
-            edge.store.close()
+            await end(edge)
             again = Edge("ams", EdgeStore(tmp_path / "ams.db"), clock=time.monotonic)
             assert again.tasks["shop"].player.snapshot() == before
-            await again.connect(engine.url)
+            await again.connect(NatsLog(engine.url, name="ams"))
             assert await again.catch_up()
             await again.send()
             assert not again.tasks["shop"].unsent
@@ -229,13 +234,12 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             edges["ams"] = again
             await settle(server, edges, task_id)
             assert server.state.tasks[task_id].ledger.up_messages == sent + 1
-            await again.stop()
-            again.store.close()
+            await end(again)
             (tmp_path / "ams.db").unlink()
             for rest in tmp_path.glob("ams.db-*"):
                 rest.unlink()
             wiped = Edge("ams", EdgeStore(tmp_path / "ams.db"), clock=time.monotonic)
-            await wiped.connect(engine.url)
+            await wiped.connect(NatsLog(engine.url, name="ams"))
             assert await wiped.catch_up()
             for _ in range(3):
                 arm, ticket = wiped.decide(wiped.find("shop"))
@@ -277,9 +281,9 @@ def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) 
             arm, ticket = edge.decide(edge.find("shop"))
             edge.reward(edge.find("shop"), arm, 1.0, ticket)
         edge.flush()
-        edge.apply_catch_up({"read": 0, "tasks": {}, "deleted": [], "more": False})
+        edge.apply_catch_up(Answer(read=0, tasks={}))
         assert len(edge.store.messages("shop-1")) == 1
-        edge.apply_catch_up({"read": 9, "tasks": {}, "deleted": ["shop-1"]})
+        edge.apply_catch_up(Answer(read=9, tasks={}, deleted=("shop-1",)))
         assert not edge.tasks
         assert not edge.store.messages("shop-1")
 
@@ -350,7 +354,7 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
             away.on_record(f"outvote.live.{renewed}.task", task_record(task("tally", delta=0.1)))
             assert away.missed.is_set()  # it hosts one of that name: it must ask, not guess
             assert away.tasks["shop"].task_id == task_id
-            await away.connect(engine.url)
+            await away.connect(NatsLog(engine.url, name="ams"))
             assert await away.catch_up()
             await away.send()
             assert away.tasks["shop"].task_id == renewed
@@ -418,11 +422,8 @@ def test_a_name_is_free_again_after_the_log_was_lost(tmp_path: Path) -> None:
     with EdgeStore(tmp_path / "ams.db") as store:
         edge = Edge("ams", store, clock=lambda: now[0])
         edge.on_record("outvote.live.shop-1.task", task_record(task("tally")))
-        answer = {
-            "tasks": {"shop-2": {"record": task("tally").to_json(), "stopped": False, "highest": -1, "count": 0}},
-            "deleted": [],
-            "more": False,
-        }
+        update = TaskUpdate(stopped=False, highest=-1, count=0, record=task("tally").to_json())
+        answer = Answer(read=1, tasks={"shop-2": update})
         for seconds in (0.0, 14.0):  # the server may only lag behind
             now[0] = seconds
             edge.apply_catch_up(answer)
