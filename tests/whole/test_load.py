@@ -112,7 +112,7 @@ def test_a_message_that_the_server_counted_twice_is_found_by_task_and_by_edge(fl
 
 def test_a_record_that_is_in_the_log_twice_is_found(fleet: Fleet) -> None:
     subject, _, content = fleet.lines[0].partition(" ")
-    fleet.log.take(subject, bytes.fromhex(content), fleet.log.records + 1, 3.0)
+    fleet.log.take(Record(subject, bytes.fromhex(content), fleet.log.records + 1, 3.0))
     assert fleet.findings().twice >= 1
 
 
