@@ -1,4 +1,4 @@
-"""Whole fleets in one process, on a clock of their own: hundreds of schedules of faults, and the bugs they must find."""
+"""Whole fleets in one process, on a clock of their own: hundreds of schedules of faults, and bugs they must find."""
 
 from __future__ import annotations
 
