@@ -23,7 +23,7 @@ from outvote.log.records import DOWN, LIVE, UP, UpSubject, parse
 class Log:
     """All records, and what they come to."""
 
-    fold: LogState = field(default_factory=LogState)
+    state: LogState = field(default_factory=LogState)
     payloads: dict[str, bytes] = field(default_factory=dict)
     """Of edges, by subject."""
     repeated: int = 0
@@ -36,8 +36,9 @@ class Log:
     up: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Messages by edge, incarnation and task."""
 
-    def take(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
-        self.state.apply(Record(subject, payload, sequence, stored))
+    def take(self, record: Record) -> None:
+        subject, payload = record.subject, record.payload
+        self.state.apply(record)
         self.records += 1
         self.record_bytes += len(subject) + len(payload)
         if subject.startswith(UP):
@@ -47,18 +48,14 @@ class Log:
             assert isinstance(where, UpSubject)
             self.up[where.edge, where.incarnation, where.task_id] += 1
         elif ".elim." in subject:
-            self.eliminated[subject] = stored
+            self.eliminated[subject] = record.stored
 
 
 async def read_log(url: str) -> Log:
     """From its beginning, by a connection of our own."""
     log = Log()
-
-    async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
-        log.take(subject, payload, sequence, stored)
-
     async with await NatsLog.connect(url, name="checker", patience=10) as link:
-        follower = await link.follow(take)
+        follower = await link.follow(log.take)
         await follower.wait_current()
         end = await link.log_end()
         while follower.read < end:

@@ -18,6 +18,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,13 +27,11 @@ import uvloop
 
 from benchmarks.load.tasks import means_of
 from benchmarks.network.processes import allow_connections, say_json
-from outvote.access.engine_access import Access
 from outvote.core.errors import OutvoteError
 from outvote.edge import site as edge_module
 from outvote.edge.hosted_task import HostedTask
 from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.connection import Connection
 from outvote.engine.nats_log import NatsLog
 from outvote.log.records import DownSubject, parse
 
@@ -88,37 +87,25 @@ class Notes:
             noted[2] = now
 
 
-class NotedLink(NatsLog):
-    """A link that tells what was acknowledged."""
+class NotedLog(NatsLog):
+    """A log that tells what was acknowledged and what was heard."""
 
-    def __init__(self, client: Connection) -> None:
-        super().__init__(client)
-        self.notes: Notes | None = None
-
-    async def store(self, subject: str, payload: bytes) -> bool:
-        new = await super().store(subject, payload)
-        if self.notes is not None:
-            self.notes.stored(subject, payload, new)
-        return new
-
-
-class NotedEdge(Edge):
-    """An edge that tells what it hears."""
-
-    def __init__(self, name: str, store: EdgeStore, notes: Notes) -> None:
-        super().__init__(name, store, clock=time.monotonic)
+    def __init__(self, url: str, name: str, notes: Notes) -> None:
+        super().__init__(url, name=name)
         self._notes = notes
 
-    async def connect(self, url: str, access: Access | None = None) -> None:
-        self.log = link = await NotedLink.connect(url, name=self.name, access=access)
-        if isinstance(link, NotedLink):
-            link.notes = self._notes
-        await link.listen(self._hear_noted)
+    async def append(self, subject: str, payload: bytes) -> bool:
+        new = await super().append(subject, payload)
+        self._notes.stored(subject, payload, new)
+        return new
 
-    def _hear_noted(self, subject: str, payload: bytes) -> None:
-        self._hear(subject, payload)
-        if ".elim." in subject and isinstance(parse(subject), DownSubject):
-            self._notes.hear(subject)
+    async def listen(self, hear: Callable[[str, bytes], None]) -> None:
+        def hear_noted(subject: str, payload: bytes) -> None:
+            hear(subject, payload)
+            if ".elim." in subject and isinstance(parse(subject), DownSubject):
+                self._notes.hear(subject)
+
+        await super().listen(hear_noted)
 
 
 class Site:
@@ -127,15 +114,17 @@ class Site:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._path = folder / f"{name}.db"
-        self.edge: NotedEdge | None = None
+        self._store: EdgeStore | None = None
+        self.edge: Edge | None = None
 
     @property
     def tasks(self) -> dict[str, HostedTask]:
         return {} if self.edge is None else self.edge.tasks
 
     async def come(self, url: str, notes: Notes) -> None:
-        self.edge = NotedEdge(self.name, EdgeStore(self._path), notes)
-        await self.edge.start(url)
+        self._store = EdgeStore(self._path)
+        self.edge = Edge(self.name, self._store, clock=time.monotonic)
+        await self.edge.start(NotedLog(url, self.name, notes))
         until = time.monotonic() + PATIENCE
         while self.edge.last_catch_up is None:
             if time.monotonic() > until:
@@ -144,9 +133,9 @@ class Site:
 
     async def leave(self) -> None:
         edge, self.edge = self.edge, None
-        if edge is not None:
+        if edge is not None and self._store is not None:
             await edge.stop()
-            edge.store.close()
+            self._store.close()
 
 
 class Fleet:
@@ -247,13 +236,14 @@ class Fleet:
 
     def report(self) -> dict[str, Any]:
         edges = [site.edge for site in self.sites if site.edge is not None]
+        figures = [edge.log.figures() for edge in edges if edge.log is not None]
         return {
             "there": len(edges),
             "connected": sum(edge.connected for edge in edges),
             "hosted": sum(len(edge.tasks) for edge in edges),
             "waiting": sum(task.waiting for edge in edges for task in edge.tasks.values()),
-            "reconnections": sum(edge.log.reconnections for edge in edges if edge.log is not None),
-            "wire_bytes": sum(edge.log.wire_bytes for edge in edges if edge.log is not None),
+            "reconnections": sum(each.reconnections for each in figures),
+            "wire_bytes": sum(each.wire_bytes for each in figures),
             "events": self.events,
             "visits": self.visits,
             "swaps": self.swaps,

@@ -11,6 +11,7 @@ from array import array
 from pathlib import Path
 
 from outvote.cli.main import main
+from outvote.log.log import Record
 from outvote.server import sync_server as server
 
 
@@ -21,10 +22,9 @@ def noting(path: Path) -> None:
     class NotingServer(server.SyncServer):
         """One server process."""
 
-        async def _read(self, subject: str, payload: bytes, sequence: int, stored: float) -> None:
-            await super()._read(subject, payload, sequence, stored)
-            now = time.time()
-            noted.extend((stored, now - stored))
+        def _read(self, record: Record) -> None:
+            super()._read(record)
+            noted.extend((record.stored, time.time() - record.stored))
 
         async def stop(self) -> None:
             await super().stop()

@@ -15,7 +15,7 @@ from benchmarks.timing import say
 from outvote.core.task import Task
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
-from outvote.log.catch_up import SKIP_ELIMINATIONS
+from outvote.log.catch_up import SKIP_ELIMINATIONS, Question
 from outvote.log.log_state import TaskState
 from outvote.log.records import DownSubject, UpSubject
 from outvote.server.sync_server import SyncServer
@@ -44,18 +44,18 @@ async def play(url: str, less: int) -> dict[str, Any]:
         heard: list[str] = []
         await other.listen(lambda subject, _: heard.append(subject))
         count = MESSAGES // less
-        before = edge.wire_bytes
+        before = edge.figures().wire_bytes
         for number in range(count):
             where = UpSubject("edge-123456", "spring-sale-0123abcd", "0123456789abcdef", number)
-            await edge.store(str(where), PAYLOAD)
-        up = (edge.wire_bytes - before) / count
+            await edge.append(str(where), PAYLOAD)
+        up = (edge.figures().wire_bytes - before) / count
         say("scale: bytes of a message are measured")
-        before = other.wire_bytes
+        before = other.figures().wire_bytes
         for number in range(count // 4):
-            await edge.store(str(DownSubject("spring-sale-0123abcd", "elim", number)), PAYLOAD)
+            await edge.append(str(DownSubject("spring-sale-0123abcd", "elim", number)), PAYLOAD)
         while len(heard) < count // 4:
             await asyncio.sleep(0.01)
-        down = (other.wire_bytes - before) / (count // 4)
+        down = (other.figures().wire_bytes - before) / (count // 4)
         say("scale: bytes of news are measured")
         asked = [await ask(server, edge, others, QUESTIONS // less or 1) for others in OTHERS]
     await server.stop()
@@ -72,16 +72,16 @@ async def ask(server: SyncServer, edge: NatsLog, others: int, count: int) -> dic
         described = Task(arms=4, players=players, epsilon=0, delta=0.05, protocol="tally", name=name)
         tasks[f"{name}-0123abcd"] = TaskState(f"{name}-0123abcd", described)
     known = {task_id: 0 if number < HOSTED else SKIP_ELIMINATIONS for number, task_id in enumerate(tasks)}
-    question = {"incarnation": "0123456789abcdef", "tasks": known}
+    question = Question("0123456789abcdef", known)
     await edge.ask("edge-123456", question)
-    before, cpu = edge.wire_bytes, time.process_time()
+    before, cpu = edge.figures().wire_bytes, time.process_time()
     for _ in range(count):
         answer = await edge.ask("edge-123456", question)
         assert answer is not None
-        assert not answer["more"]
+        assert not answer.more
     found = {
         "others": others,
-        "bytes": (edge.wire_bytes - before) / count,
+        "bytes": (edge.figures().wire_bytes - before) / count,
         "cpu_ms": (time.process_time() - cpu) / count * 1e3,
     }
     say(f"scale: a question with {others:,} tasks of others: {found['bytes']:,.0f} bytes, {found['cpu_ms']:.2f} ms")

@@ -45,8 +45,8 @@ def _at_the_door() -> Iterator[refusals.Refusal]:
 
 
 def _server_problems() -> Iterator[tuple[str, int]]:
-    """Every `Refused(status, kind, …)` that is written in the operators' API."""
-    for path in sorted((Path(outvote.__file__).parent / "server/admin").glob("*.py")):
+    """Every `Refused(status, kind, …)` that is written in the modules of the API for operators."""
+    for path in sorted((Path(outvote.__file__).parent / "server" / "admin").glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         named = {
             node.targets[0].id: node.value.value

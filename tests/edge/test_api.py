@@ -29,6 +29,7 @@ from outvote.edge.bodies import LARGEST_BODY, Health, TaskList
 from outvote.edge.hosted_task import HostedTask
 from outvote.edge.openapi import openapi
 from outvote.edge.site import Edge
+from outvote.log.memory import MemoryEngine
 from outvote.web.problems import LONGEST_DETAIL
 
 # ---- what a reward may name
@@ -199,16 +200,10 @@ def test_tasks_are_listed_by_name_with_all_there_is_to_know(edge: Edge) -> None:
 
 
 def test_health_says_whether_the_edge_is_connected(edge: Edge) -> None:
-    class Connected:
-        connected = True
-        reconnections = 0
-        wire_bytes = 0
-        credential_expires = None
-
     answer = ask(edge, "GET", "/healthz")
     assert answer.status_code == 200
     assert msgspec.json.decode(answer.content, type=Health) == Health("ok", "ams", False, 0)
-    edge.log = Connected()  # type: ignore[assignment]
+    edge.log = MemoryEngine().connect("ams")
     assert ask(edge, "GET", "/healthz").json()["connected"] is True
     assert read_metrics(ask(edge, "GET", "/metrics").text)["outvote_edge_connected"] == 1
 

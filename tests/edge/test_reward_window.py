@@ -55,9 +55,10 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting) -> list[tup
     await server.start()
     task_id = await server.create(task)
     now = 0.0
-    edges = [Edge(name, EdgeStore(folder / f"{name}.db"), clock=lambda: now) for name in SITES]
+    stores = [EdgeStore(folder / f"{name}.db") for name in SITES]
+    edges = [Edge(name, store, clock=lambda: now) for name, store in zip(SITES, stores, strict=True)]
     for edge in edges:
-        await edge.connect(engine.url)
+        await edge.connect(NatsLog(engine.url, name=edge.name))
         assert await edge.catch_up()
     rng = random.Random(SEED)
     agenda: list[tuple[float, int, Edge, int, float, int]] = []  # time, order, site, arm, reward, ticket
@@ -79,11 +80,11 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting) -> list[tup
             if delay is not None:
                 heapq.heappush(agenda, (now + delay, event, edge, arm, float(success), ticket))
     kept = 0
-    for edge in edges:
+    for edge, store in zip(edges, stores, strict=True):
         await edge.send()
-        kept += len(edge.store.messages(task_id))
+        kept += len(store.messages(task_id))
         await edge.stop()
-        edge.store.close()
+        store.close()
     folded = server.state.tasks[task_id]
     await asyncio.wait_for(server.wait_for(lambda: folded.ledger.up_messages == kept), 20)
     await server.stop()

@@ -96,7 +96,7 @@ def test_a_credential_is_changed_before_it_expires(
         async with await NatsLog.connect(secured.url, name="paris", access=access) as link:
             credential(folder, "paris", path)
             sequence = 0
-            while not link.reconnections:  # an answer may be lost: then it is there when it is stored again
+            while not link.figures().reconnections:  # an answer may be lost: then it is there when it is stored again
                 await link.append(str(UpSubject("paris", "shop-1", "changed", sequence)), b"\xc0")
                 sequence += 1
             path.write_text("half a copy")  # is not taken, and what was good stays good
@@ -120,7 +120,7 @@ def test_what_the_engine_forbids_is_counted(secured: Engine, folder: Path, tmp_p
     async def run() -> None:
         async with await NatsLog.connect(secured.url, name="lima", access=access) as link:
             storing = asyncio.create_task(link.append(str(UpSubject("paris", "shop-1", "life", 9)), b"\xc0"))
-            await comes(lambda: link.forbidden > 0, "the engine has said no")
+            await comes(lambda: link.figures().forbidden > 0, "the engine has said no")
             storing.cancel()
             await asyncio.gather(storing, return_exceptions=True)
 

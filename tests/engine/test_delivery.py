@@ -29,7 +29,7 @@ async def a_server(engine: Engine, *, create: bool = True) -> SyncServer:
 
 async def an_edge(engine: Engine, store: EdgeStore) -> Edge:
     edge = Edge("ams", store, clock=time.monotonic)
-    await edge.connect(engine.url)
+    await edge.connect(NatsLog(engine.url, name="ams"))
     assert await edge.catch_up()
     return edge
 
@@ -65,7 +65,7 @@ def test_a_tally_that_is_complete_while_a_later_one_is_being_sent_is_sent_too(
             first, second, third = three_tallies(edge)
             link = edge.log
             assert link is not None
-            send = link.store
+            send = link.append
 
             async def meanwhile(subject: str, payload: bytes) -> bool:
                 if subject.endswith(".0"):
@@ -73,7 +73,7 @@ def test_a_tally_that_is_complete_while_a_later_one_is_being_sent_is_sent_too(
                     edge.flush()
                 return await send(subject, payload)
 
-            monkeypatch.setattr(link, "store", meanwhile)
+            monkeypatch.setattr(link, "append", meanwhile)
             reward(edge, first)
             reward(edge, third)
             edge.flush()

@@ -12,6 +12,7 @@ from faults.proxy import Frame, Frames, Proxy, Trouble, Way
 from helpers.processes import DEADLINE, comes
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.log.log import Record
 
 PIECES = [
     b'INFO {"server_id": "x"}\r\n',
@@ -134,18 +135,15 @@ def test_a_link_notices_soon_that_a_connection_is_dead_which_nobody_has_ended(en
 
 
 def test_a_server_that_starts_while_the_engine_does_not_answer_reads_all_once_it_does(engine: Engine) -> None:
-    found: list[int] = []
-
-    async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
-        found.append(sequence)
+    found: list[Record] = []
 
     async def do(proxy: Proxy, way: Way, link: NatsLog) -> None:
         assert await link.append("outvote.up.e1.t.life.0", b"x")
         way.troubles["up"] = Trouble(drop=1.0)
-        follower = await link.follow(take)
+        follower = await link.follow(found.append)
         assert (found, follower.current) == ([], False)
         way.heal()
         await follower.wait_current()
-        await comes(lambda: found == [1], "it is read")
+        await comes(lambda: [each.sequence for each in found] == [1], "it is read")
 
     through(engine, do)

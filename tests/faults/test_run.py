@@ -16,9 +16,10 @@ COMMAND = [sys.executable, "-m", "faults.run", "--workers", "1", "--seed", "32"]
 
 
 def started(out: Path, *more: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join(filter(None, (PATH, os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
         [*COMMAND, "--out", str(out), *more],
-        env=os.environ | {"PYTHONPATH": PATH},
+        env=os.environ | {"PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

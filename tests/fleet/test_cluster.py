@@ -91,7 +91,7 @@ def test_they_form_a_cluster_that_keeps_the_log_three_times_and_is_told_of_revoc
             assert (await link._stream.stream_info(STREAM)).config.num_replicas == 3
             for number, url in enumerate(urls):  # whichever it is connected to
                 async with await NatsLog.connect(url, name="paris", patience=20, access=paris) as edge:
-                    await asyncio.wait_for(edge.store(f"{UP}.paris.shop.life.{number}", b"x"), 20)
+                    await asyncio.wait_for(edge.append(f"{UP}.paris.shop.life.{number}", b"x"), 20)
             await link.append(f"{DOWN}.shop.task", b"{}")
             assert await link.log_end() == len(urls) + 1
         members.revoke_edge(fleet, "paris")

@@ -19,6 +19,8 @@ from outvote.access.kits import read_engine_kit
 from outvote.engine.nats_log import stream_config
 from outvote.fleet import members
 from outvote.fleet.push import push
+from outvote.log.catch_up import Answer, Question
+from outvote.log.log import Record
 from outvote.log.records import DOWN, LIVE, UP
 
 
@@ -27,28 +29,24 @@ def test_a_server_and_an_edge_do_all_that_they_need(place: Place) -> None:
 
     async def run() -> None:
         async with await place.link("server") as server, await place.link("paris") as paris:
-            await server.ensure_stream()
-            read: list[str] = []
+            await server.prepare()
+            read: list[Record] = []
             asked: list[str] = []
             heard: list[str] = []
-
-            async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
-                read.append(subject)
-
-            await server.follow(take)
+            await server.follow(read.append)
             await server.overhear(asked.append)
-            await server.answer(lambda edge, question: {"to": edge, "said": question})
+            await server.answer(lambda edge, question: Answer(read=2, tasks={}, others=(edge, *question.tasks)))
             await paris.listen(lambda subject, payload: heard.append(subject))
-            assert await paris.store(f"{UP}.paris.shop.life.0", b"x")
-            assert not await paris.store(f"{UP}.paris.shop.life.0", b"y")
-            assert await server.store(f"{DOWN}.shop.task", b"{}")
+            assert await paris.append(f"{UP}.paris.shop.life.0", b"x")
+            assert not await paris.append(f"{UP}.paris.shop.life.0", b"y")
+            assert await server.append(f"{DOWN}.shop.task", b"{}")
             assert await server.stored(f"{DOWN}.shop.task") == b"{}"
             assert await server.log_end() == 2
-            assert await paris.ask("paris", {"known": 1}) == {"to": "paris", "said": {"known": 1}}
+            assert await paris.ask("paris", Question("life", {"a-1": 1})) == Answer(2, {}, others=("paris", "a-1"))
             await comes(lambda: heard == [f"{LIVE}.shop.task"], "live news")
             await comes(lambda: len(read) == 2, "the log is read")
             await comes(lambda: asked == ["paris"], "the question is overheard")
-            assert server.forbidden == paris.forbidden == 0
+            assert server.figures().forbidden == paris.figures().forbidden == 0
 
     asyncio.run(run())
 
@@ -58,22 +56,18 @@ def test_a_server_follows_more_than_flow_control_lets_through_at_once(place: Pla
 
     async def run() -> None:
         async with await place.link("server") as server:
-            await server.ensure_stream()
+            await server.prepare()
             count = 300
             for first in range(0, count, 50):
                 batch = [
-                    server.store(f"{DOWN}.shop.elim.{number}", b"x" * 20_000) for number in range(first, first + 50)
+                    server.append(f"{DOWN}.shop.elim.{number}", b"x" * 20_000) for number in range(first, first + 50)
                 ]
                 await asyncio.gather(*batch)
-            read: list[int] = []
-
-            async def take(subject: str, payload: bytes, sequence: int, stored: float) -> None:
-                read.append(sequence)
-
-            await server.follow(take)
+            read: list[Record] = []
+            await server.follow(read.append)
             await comes(lambda: len(read) == count, "all is read")
-            assert read == list(range(1, count + 1))
-            assert server.forbidden == 0
+            assert [each.sequence for each in read] == list(range(1, count + 1))
+            assert server.figures().forbidden == 0
 
     asyncio.run(run())
 

@@ -37,7 +37,7 @@ def leak_into_log() -> None:
     remember_users(lambda user: event(_log, logging.INFO, "started", edge=user))
 
 
-def leak_into_append() -> None:
+def leak_into_store() -> None:
     """Beside what belongs there, and in a form that is not read at a glance."""
     remember_users()
     save = EdgeStore.save

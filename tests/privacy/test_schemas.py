@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import outvote
@@ -22,6 +23,7 @@ from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import META_KEYS, EdgeStore
+from outvote.log.catch_up import Question, encode
 from outvote.log.expectation import Expectation
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
@@ -139,11 +141,10 @@ class ServerTarget:
     connected = True
 
     def __init__(self) -> None:
-        self.questions: list[dict[str, Any]] = []
+        self.questions: list[Any] = []
 
-    async def ask(self, edge: str, question: dict[str, Any]) -> dict[str, Any] | None:
-        self.questions.append(question)
-        return None
+    async def ask(self, edge: str, question: Question) -> None:
+        self.questions.append(json.loads(encode(question)))
 
 
 def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def test_downward_records_have_the_fields_of_their_schemas_and_no_other() -> Non
     told = {f"expect.{name}" for name in expected} | {f"discount.{name}" for name in discount}
     assert {each.path for each in schemas.DOWNWARD.fields} == told | {"elim.payload", "kill", "stop", "delete"}
     kinds = {each.path.partition(".")[0] for each in schemas.DOWNWARD.fields} | {"task"}
-    source = (SOURCE / "network" / "records.py").read_text(encoding="utf-8")
+    source = (SOURCE / "log" / "records.py").read_text(encoding="utf-8")
     words = {each.value for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Constant)}
     for kind in {each for each in words if isinstance(each, str) and each.isalpha()}:
         accepted = False
@@ -251,12 +252,11 @@ def test_an_answer_has_the_fields_of_its_schema_and_no_other() -> None:
     ]
     for number, (subject, payload) in enumerate(log, 1):
         fold.apply(Record(subject, payload, number, 0.0))
-    answer = fold.catch_up("paris", "0123456789abcdef", {"c-1": 0})
-    answer["tasks"]["a-1"].pop("record")
-    answer = {**answer, "ask_again": 30.0}
-    assert schemas.unexplained(schemas.ANSWER, answer) == []
-    assert schemas.seen([answer]) == {each.path for each in schemas.ANSWER.fields} - {"tasks.*.record"}
-    assert "record" in fold.catch_up("paris", "", {})["tasks"]["a-1"]
+    answer = fold.catch_up("paris", Question("0123456789abcdef", {"c-1": 0}))
+    told = json.loads(encode(msgspec.structs.replace(answer, more=True, ask_again=30.0)))
+    assert json.loads(task_record(mine)) == told["tasks"]["a-1"].pop("record")
+    assert schemas.unexplained(schemas.ANSWER, told) == []
+    assert schemas.seen([told]) == {each.path for each in schemas.ANSWER.fields} - {"tasks.*.record"}
 
 
 def test_the_log_has_the_events_and_fields_of_its_schema_and_no_other() -> None:
@@ -265,7 +265,7 @@ def test_the_log_has_the_events_and_fields_of_its_schema_and_no_other() -> None:
     keys: set[str] = {"time", "level", "event", "text"}
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        if "network.logs import" not in text:
+        if "observability.logs import" not in text:
             continue
         for call in ast.walk(ast.parse(text)):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):

@@ -9,14 +9,13 @@ import asyncio
 import random
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
-from helpers.processes import comes
 from outvote.core import protocols
 from outvote.core.errors import InvalidReward, InvalidTask, UnknownArm, UnknownTask
 from outvote.core.messages import Elimination, UpMessage
@@ -27,18 +26,29 @@ from outvote.engine.connection import EngineUnreachable
 from outvote.engine.follower import LogReplaced
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.log.catch_up import Answer, TaskUpdate
 from outvote.log.records import UpSubject, task_record
 from outvote.server.sync_server import NameTaken, SyncServer
 
 EDGES = ("ams", "fra", "lis")
 MEANS = (0.9, 0.5, 0.2)
 DEADLINE = 20.0
+Fleet: TypeAlias = tuple[SyncServer, dict[str, Edge], str]
+"""A server, edges by name, and the id of their task."""
 
 
 def task(protocol: str, **options: Any) -> Task:
     epsilon = 0 if protocol == "tally" else 0.95
     chosen = {"arms": 3, "players": EDGES, "epsilon": epsilon, "delta": 0.3, "protocol": protocol, "name": "shop"}
     return Task(**{**chosen, **options})
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.002)
 
 
 async def new_server(url: str) -> SyncServer:
@@ -57,13 +67,18 @@ async def fleet(
     edges = {}
     for name in EDGES:
         edges[name] = Edge(name, EdgeStore(folder / f"{name}.db"), clock=time.monotonic, rng=random.Random(name))
-        await edges[name].connect(engine.url)
+        await edges[name].connect(NatsLog(engine.url, name=name))
         assert await edges[name].catch_up()
     yield server, edges, task_id
     for edge in edges.values():
-        await edge.stop()
-        edge.store.close()
+        await end(edge)
     await server.stop()
+
+
+async def end(edge: Edge) -> None:
+    await edge.stop()
+    assert isinstance(edge.store, EdgeStore)
+    edge.store.close()
 
 
 async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> None:
@@ -71,16 +86,16 @@ async def settle(server: SyncServer, edges: dict[str, Edge], task_id: str) -> No
     for edge in edges.values():
         edge.flush()
         await edge.send()
-    link = next(iter(edges.values())).link
+    link = next(iter(edges.values())).log
     assert link is not None
     while True:
         last = await link.log_end()
-        await comes(lambda last=last: server.state.read >= last)  # type: ignore[misc]
-        if not list(server.state.proposals()) and await link.log_end() == last:
+        await until(lambda last=last: server.state.read >= last)  # type: ignore[misc]
+        if server.state.tasks[task_id].proposal() is None and await link.log_end() == last:
             break
         await asyncio.sleep(0.002)
     known = len(server.state.tasks[task_id].eliminations)
-    await comes(lambda: all(edge.tasks["shop"].eliminations == known for edge in edges.values()))
+    await until(lambda: all(edge.tasks["shop"].eliminations == known for edge in edges.values()))
 
 
 def by_core(described: Task, events: list[tuple[str, float]]) -> tuple[list[tuple[str, UpMessage]], list[Elimination]]:
@@ -121,8 +136,8 @@ def test_the_same_events_give_the_same_messages_and_eliminations_as_the_simulati
             folded = server.state.tasks[task_id]
             assert folded.eliminations == announced
             assert folded.ledger.up_messages == len(sent)
-            link = edges["ams"].link
-            assert link is not None
+            link = edges["ams"].log
+            assert isinstance(link, NatsLog)
             for name, message in sent:
                 where = UpSubject(name, task_id, edges[name].store.incarnation, message.sequence)
                 assert await link.stored(str(where)) == folded.coder.up(message)
@@ -182,7 +197,7 @@ def test_an_edge_that_was_offline_for_the_whole_task_catches_up_in_one_exchange(
             late = Edge("late", EdgeStore(tmp_path / "late.db"), clock=time.monotonic)
             with pytest.raises(UnknownTask, match="'shop', this edge hosts none"):
                 late.decide(late.find("shop"))
-            await late.connect(engine.url)
+            await late.connect(NatsLog(engine.url, name="late"))
             assert await late.catch_up()
             assert late.tasks["shop"].player.remaining == (server.state.tasks[task_id].winner,) == (0,)
             assert late.decide(late.find("shop"))[0] == 0
@@ -206,11 +221,10 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             sent = server.state.tasks[task_id].ledger.up_messages
             assert sent == 3  # 10 events are 3 tallies of 3, and 1 in an open one of 7
             before = edge.tasks["shop"].player.snapshot()
-            await edge.stop()
-            edge.store.close()
+            await end(edge)
             again = Edge("ams", EdgeStore(tmp_path / "ams.db"), clock=time.monotonic)
             assert again.tasks["shop"].player.snapshot() == before
-            await again.connect(engine.url)
+            await again.connect(NatsLog(engine.url, name="ams"))
             assert await again.catch_up()
             await again.send()
             assert not again.tasks["shop"].unsent
@@ -220,13 +234,12 @@ def test_an_edge_that_restarts_goes_on_where_it_was_and_a_wiped_one_starts_a_new
             edges["ams"] = again
             await settle(server, edges, task_id)
             assert server.state.tasks[task_id].ledger.up_messages == sent + 1
-            await again.stop()
-            again.store.close()
+            await end(again)
             (tmp_path / "ams.db").unlink()
             for rest in tmp_path.glob("ams.db-*"):
                 rest.unlink()
             wiped = Edge("ams", EdgeStore(tmp_path / "ams.db"), clock=time.monotonic)
-            await wiped.connect(engine.url)
+            await wiped.connect(NatsLog(engine.url, name="ams"))
             assert await wiped.catch_up()
             for _ in range(3):
                 arm, ticket = wiped.decide(wiped.find("shop"))
@@ -246,11 +259,11 @@ def test_tasks_appear_stop_and_disappear_while_edges_run(engine: Engine, tmp_pat
             with pytest.raises(InvalidTask, match=r"'shop' exists already .*: delta is 0.3, asked is 0.1"):
                 await server.create(task("tally", delta=0.1))
             other = await server.create(task("dme", name="banner"))
-            await comes(lambda: all("banner" in edge.tasks for edge in edges.values()))
+            await until(lambda: all("banner" in edge.tasks for edge in edges.values()))
             await server.stop_task(other)
-            await comes(lambda: all(edge.tasks["banner"].stopped for edge in edges.values()))
+            await until(lambda: all(edge.tasks["banner"].stopped for edge in edges.values()))
             await server.delete_task(other)
-            await comes(lambda: all("banner" not in edge.tasks for edge in edges.values()))
+            await until(lambda: all("banner" not in edge.tasks for edge in edges.values()))
             assert all(set(edge.store.tasks()) == {task_id} for edge in edges.values())
             with pytest.raises(InvalidTask, match="unknown task"):
                 await server.delete_task(other)
@@ -268,9 +281,9 @@ def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) 
             arm, ticket = edge.decide(edge.find("shop"))
             edge.reward(edge.find("shop"), arm, 1.0, ticket)
         edge.flush()
-        edge.apply_catch_up({"read": 0, "tasks": {}, "deleted": [], "more": False})
+        edge.apply_catch_up(Answer(read=0, tasks={}))
         assert len(edge.store.messages("shop-1")) == 1
-        edge.apply_catch_up({"read": 9, "tasks": {}, "deleted": ["shop-1"]})
+        edge.apply_catch_up(Answer(read=9, tasks={}, deleted=("shop-1",)))
         assert not edge.tasks
         assert not edge.store.messages("shop-1")
 
@@ -335,13 +348,13 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
             await away.log.close()
             await server.delete_task(task_id)
             renewed = await server.create(task("tally", delta=0.1))
-            await comes(
+            await until(
                 lambda: edges["fra"].tasks.get("shop") is not None and edges["fra"].tasks["shop"].task_id == renewed
             )
             away.on_record(f"outvote.live.{renewed}.task", task_record(task("tally", delta=0.1)))
             assert away.missed.is_set()  # it hosts one of that name: it must ask, not guess
             assert away.tasks["shop"].task_id == task_id
-            await away.connect(engine.url)
+            await away.connect(NatsLog(engine.url, name="ams"))
             assert await away.catch_up()
             await away.send()
             assert away.tasks["shop"].task_id == renewed
@@ -360,7 +373,7 @@ def test_two_servers_that_create_one_name_at_once_make_one_task(engine: Engine) 
             return_exceptions=True,
         )
         assert sorted(isinstance(each, NameTaken) for each in made) == [False, True]
-        await comes(lambda: servers[0].state.read == servers[1].state.read)
+        await until(lambda: servers[0].state.read == servers[1].state.read)
         assert (
             list(servers[0].state.tasks)
             == list(servers[1].state.tasks)
@@ -377,9 +390,9 @@ def test_a_server_reads_on_soon_after_its_engine_was_killed(engine: Engine, tmp_
         async with fleet(engine, tmp_path, task("tally")) as (server, _edges, task_id):
             assert server.ready
             await asyncio.to_thread(engine.stop, 0.0)
-            await comes(lambda: not server.ready)
+            await until(lambda: not server.ready)
             engine.start()
-            await comes(lambda: server.ready)
+            await until(lambda: server.ready)
             began = time.monotonic()
             await server.stop_task(task_id)
             assert server.state.tasks[task_id].stopped
@@ -409,11 +422,8 @@ def test_a_name_is_free_again_after_the_log_was_lost(tmp_path: Path) -> None:
     with EdgeStore(tmp_path / "ams.db") as store:
         edge = Edge("ams", store, clock=lambda: now[0])
         edge.on_record("outvote.live.shop-1.task", task_record(task("tally")))
-        answer = {
-            "tasks": {"shop-2": {"record": task("tally").to_json(), "stopped": False, "highest": -1, "count": 0}},
-            "deleted": [],
-            "more": False,
-        }
+        update = TaskUpdate(stopped=False, highest=-1, count=0, record=task("tally").to_json())
+        answer = Answer(read=1, tasks={"shop-2": update})
         for seconds in (0.0, 14.0):  # the server may only lag behind
             now[0] = seconds
             edge.apply_catch_up(answer)

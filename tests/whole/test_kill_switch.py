@@ -19,7 +19,7 @@ from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
-from outvote.log.catch_up import ASK_EVERY
+from outvote.log.catch_up import ASK_EVERY, Answer, Question, TaskUpdate
 
 SHOP: dict[str, Any] = {
     "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
@@ -165,22 +165,25 @@ def test_commands_kill_and_revive_and_the_log_of_the_server_tells(
     ]  # fmt: skip
 
 
+def switched(killed: bool, switches: int) -> Answer:
+    """Of a server that has read of so many uses of the switch."""
+    return Answer(read=1, tasks={"shop-1": TaskUpdate(False, -1, 0, killed, switches)})
+
+
 def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: Engine, edge: Edge) -> None:
     """The record was stored just before the edge listened, and the server that answers reads it just after."""
     host(edge, task())
-    asked: list[dict[str, Any]] = []
+    asked: list[Question] = []
 
-    def reply(name: str, question: dict[str, Any]) -> dict[str, Any]:
+    def reply(name: str, question: Question) -> Answer:
         asked.append(question)
-        known = {"stopped": False, "highest": -1, "count": 0}
-        switched = {"killed": True, "switches": 1} if len(asked) > 1 else {}
-        return {"read": 1, "tasks": {"shop-1": known | switched}, "deleted": [], "more": False}
+        return switched(True, 1) if len(asked) > 1 else switched(False, 0)
 
     async def run() -> None:
         async with await NatsLog.connect(engine.url, name="server") as link:
             await link.prepare()
             await link.answer(reply)
-            await edge.start(engine.url)
+            await edge.start(NatsLog(engine.url, name="ams"))
             try:
                 await comes(lambda: edge.tasks["shop"].killed, "it has asked again", within=ASK_EVERY / 2)
             finally:
@@ -207,12 +210,11 @@ def test_what_is_old_or_comes_again_changes_nothing(edge: Edge, caplog: pytest.L
     assert not hear(0, b"true"), "an old record came late"
     assert hear(4, b"true"), "those between were missed"
     assert hear(3, b"false")
-    known = {"shop-1": {"stopped": False, "highest": -1, "count": 0, "killed": False, "switches": 2}}
-    edge.apply_catch_up({"tasks": known, "deleted": []})
+    edge.apply_catch_up(switched(False, 2))
     assert hosted.killed, "the server that answered lags behind"
-    edge.apply_catch_up({"tasks": {"shop-1": {**known["shop-1"], "switches": 6}}, "deleted": []})
+    edge.apply_catch_up(switched(False, 6))
     assert not hosted.killed
-    edge.apply_catch_up({"tasks": {"shop-1": {"stopped": False, "highest": -1, "count": 0}}, "deleted": []})
+    edge.apply_catch_up(switched(False, 0))
     assert (hosted.killed, hosted.switches) == (False, 6)  # the server that answered has read of no switch yet
     said = [word for word in caplog.text.split() if word in ("task_killed", "task_revived")]
     assert said == ["task_killed", "task_revived", "task_killed", "task_revived"]

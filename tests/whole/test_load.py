@@ -13,6 +13,7 @@ import pytest
 
 from outvote.core import protocols
 from outvote.core.task import Task
+from outvote.log.log import Record
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ class Fleet:
     def __init__(self, check: ModuleType, folder: Path) -> None:
         self.check = check
         self.log = check.Log()
-        self.log.take(str(DownSubject(ID, "task")), task_record(TASK), 1, 1.0)
+        self.log.take(Record(str(DownSubject(ID, "task")), task_record(TASK), 1, 1.0))
         coder, rng = Coder(TASK), random.Random(1)
         self.lines = []
         counts = dict.fromkeys(TASK.player_names, 0)
@@ -47,7 +48,7 @@ class Fleet:
                 arm, ticket = player.decide()
                 for message in player.reward(arm, float(rng.random() < 0.5), ticket=ticket):
                     subject, payload = str(UpSubject(name, ID, "life", message.sequence)), coder.up(message)
-                    self.log.take(subject, payload, self.log.records + 1, 2.0)
+                    self.log.take(Record(subject, payload, self.log.records + 1, 2.0))
                     self.lines.append(f"{subject} {payload.hex()}")
                     counts[name] += 1
         self.states: dict[str, Any] = {
@@ -111,7 +112,7 @@ def test_a_message_that_the_server_counted_twice_is_found_by_task_and_by_edge(fl
 
 def test_a_record_that_is_in_the_log_twice_is_found(fleet: Fleet) -> None:
     subject, _, content = fleet.lines[0].partition(" ")
-    fleet.log.take(subject, bytes.fromhex(content), fleet.log.records + 1, 3.0)
+    fleet.log.take(Record(subject, bytes.fromhex(content), fleet.log.records + 1, 3.0))
     assert fleet.findings().twice >= 1
 
 

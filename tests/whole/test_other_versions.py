@@ -20,7 +20,9 @@ from outvote.core.messages import Tally
 from outvote.core.task import RULES
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.log.catch_up import Question
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import Coder, task_record
@@ -62,10 +64,10 @@ def test_a_server_lists_a_task_of_other_rules_does_not_judge_it_and_goes_on_with
     assert fold.tasks["page-1"].ledger.up_messages == 1
     assert list(fold.unreadable) == ["shop-1"]
     assert fold.unreadable["shop-1"].startswith(WHY)
-    assert list(fold.catch_up("ams", "life", {})["tasks"]) == ["page-1"]
+    assert list(fold.catch_up("ams", Question("life", {})).tasks) == ["page-1"]
     fold.apply(Record("outvote.down.shop-1.delete", b"{}", 6, 0.0))
     assert fold.unreadable == {}
-    assert fold.catch_up("ams", "life", {"shop-1": 0})["deleted"] == ["shop-1"]
+    assert fold.catch_up("ams", Question("life", {"shop-1": 0})).deleted == ("shop-1",)
 
 
 # ---- an edge
@@ -128,7 +130,7 @@ def test_a_server_and_an_edge_skip_and_list_a_task_of_other_rules(
     async def run(store: EdgeStore) -> None:
         edge = an_edge(store)
         async with operated(engine) as (server, client):
-            await edge.connect(engine.url)
+            await edge.connect(NatsLog(engine.url, name="ams"))
             record = of_other_rules(name="other", players=1, player_names=["ams"])
             await server.log.append("outvote.down.other-1.task", record)
             made = await client.post("/v1/tasks", json={**TALLY, "players": ["ams", "fra"]})

@@ -218,7 +218,7 @@ class NatsLog:
         await self._client.settle()
 
     async def ask(self, edge: str, question: Question) -> Answer | None:
-        """Catch up: ask any server; None if none answers in time, or not in a way that this version understands."""
+        """Catch up: ask any server; None if none answers in time. Raises `MalformedMessage` for what is no answer."""
         try:
             answer = await self._client.request(f"{SYNC}.{edge}", encode(question), timeout=PATIENCE)
         except (TimeoutError, NatsError):

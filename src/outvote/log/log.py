@@ -105,4 +105,5 @@ class Log(Protocol):
         """Be told of records for edges as they are stored. Some may be missed, repeated or out of order."""
 
     async def ask(self, edge: str, question: Question) -> Answer | None:
-        """Ask any server what was missed; None if none answers in time."""
+        """Ask any server what was missed; None if none answers in time. Raises `MalformedMessage` for what is no
+        answer."""

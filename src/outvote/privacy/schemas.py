@@ -255,8 +255,8 @@ ANSWER: Final = Schema(
     "Downward: the answer to a question",
     (
         Field("read", "count", "records that the server has read", "of the whole fleet"),
-        Field("more", "flag", "ask again", "the size of the answer"),
-        Field("deleted[]", "id", "tasks deleted", "said by operators"),
+        Field("more", "flag", "ask again", "the size of the answer", optional=True),
+        Field("deleted[]", "id", "tasks deleted", "said by operators", optional=True),
         Field("others[]", "id", "tasks that are for other sites", "said by operators", optional=True),
         Field("tasks.*.stopped", "flag", "stopped", "said by operators"),
         Field("tasks.*.highest", "number", "highest number of this edge's own messages", "its own, back"),
@@ -264,7 +264,7 @@ ANSWER: Final = Schema(
         Field("tasks.*.killed", "flag", "kill switch", "said by operators", optional=True),
         Field("tasks.*.switches", "count", "uses of it", "said by operators", optional=True),
         Field("tasks.*.record", "json", "a task that is new to the edge", "said by operators", optional=True),
-        Field("tasks.*.eliminations[]", "bytes", "coded: which arms are out, in hex", _FROM_ALL, optional=True),
+        Field("tasks.*.eliminations[]", "bytes", "coded: which arms are out, in base64", _FROM_ALL, optional=True),
         Field("ask_again", "number", "seconds until the next question", "how large the fleet is", optional=True),
     ),
 )

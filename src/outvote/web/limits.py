@@ -71,7 +71,9 @@ class Watch:
         self.most_held = most_held
         self.traffic = traffic or Traffic()
         self.accepted = 0
-        """Connections since memory was given back."""
+        """Connections since there were last many."""
+        self._give_back_until = 0
+        """The second until which memory is given back: by then all of many connections have gone."""
         self._ticks = ticks
         self._often = OncePerMinute[str]()
 
@@ -85,8 +87,9 @@ class Watch:
             if self.now - since <= KEEP_ALIVE:
                 break
             connection.transport.close()
-        if self.accepted >= MANY and self.now % UNFINISHED == 0:
-            self.accepted = 0
+        if self.accepted >= MANY:
+            self.accepted, self._give_back_until = 0, self.now + KEEP_ALIVE + 2 * UNFINISHED
+        if self.now <= self._give_back_until and self.now % UNFINISHED == 0:
             give_memory_back()
         closed = sum(connection.look(self.now) for connection in everybody) + self._end_unread(everybody)
         self.traffic.unfinished += closed
