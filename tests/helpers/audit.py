@@ -60,9 +60,9 @@ async def log_at(url: str, access: Access | None = None) -> list[Record]:
     found: list[Record] = []
     done = asyncio.Event()
 
-    async def take(subject: str, payload: bytes, number: int, stored: float) -> None:
-        found.append(Record(number, subject, payload))
-        if number >= last:
+    def take(record: LogRecord) -> None:
+        found.append(Record(record.sequence, record.subject, record.payload))
+        if record.sequence >= last:
             done.set()
 
     async with await NatsLog.connect(

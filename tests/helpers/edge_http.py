@@ -17,6 +17,7 @@ from outvote.core.task import Task
 from outvote.edge.api import make_app, serve
 from outvote.edge.hosted_task import HostedTask
 from outvote.edge.site import Edge
+from outvote.log.catch_up import Answer, TaskUpdate
 from outvote.web.problems import Problem
 
 ARMS = ("green", "grün 🟢", "синий")
@@ -37,8 +38,8 @@ def task(protocol: str = "dme", **options: Any) -> Task:
 def host(edge: Edge, described: Task) -> HostedTask:
     """As if the fleet had told of it."""
     task_id = f"{described.name}-1"
-    known = {task_id: {"record": described.to_json(), "stopped": False, "highest": -1, "count": 0}}
-    edge.apply_catch_up({"tasks": known, "deleted": []})
+    update = TaskUpdate(stopped=False, highest=-1, count=0, record=described.to_json())
+    edge.apply_catch_up(Answer(0, {task_id: update}))
     return edge.tasks[described.name]
 
 
