@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -27,31 +28,20 @@ def task(protocol: str, **options: Any) -> Task:
     return Task(**{**chosen, **options})
 
 
-class Log:
-    """A log in memory: one message per subject, the first wins."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, bytes]] = []
-        self._subjects: set[str] = set()
-
-    def store(self, subject: str, payload: bytes) -> bool:
-        if subject in self._subjects:
-            return False
-        self._subjects.add(subject)
-        self.records.append((subject, payload))
-        return True
+Log: TypeAlias = dict[str, bytes]
+"""One record per subject: the first wins."""
 
 
 def read_on(fold: LogState, log: Log) -> None:
-    for sequence in range(fold.read, len(log.records)):
-        fold.apply(Record(*log.records[sequence], sequence + 1, 0.0))
+    for subject, payload in islice(log.items(), fold.read, None):
+        fold.apply(Record(subject, payload, fold.read + 1, 0.0))
 
 
 def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[LogState]]:
     """Edges that learn, a log, and servers that read it at their own pace, until one arm is left."""
-    log, rng = Log(), random.Random(seed)
+    rng = random.Random(seed)
     folds = [LogState() for _ in range(servers)]
-    log.store(str(DownSubject("shop-1", "task")), task_record(described))
+    log = {str(DownSubject("shop-1", "task")): task_record(described)}
     players = {name: protocols.player(described, name, rng=rng) for name in EDGES}
     heard = dict.fromkeys(EDGES, 0)
     coder = Coder(described)
@@ -64,13 +54,13 @@ def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_
         heard[name] = len(told)
         arm, ticket = player.decide()
         for message in player.reward(arm, float(rng.random() < MEANS[arm]), ticket=ticket):
-            log.store(str(UpSubject(name, "shop-1", "life", message.sequence)), coder.up(message))
+            log.setdefault(str(UpSubject(name, "shop-1", "life", message.sequence)), coder.up(message))
         for fold in folds:
             if fold is folds[0] or rng.random() < 0.05:
                 read_on(fold, log)
                 proposal = fold.tasks["shop-1"].proposal()
                 if proposal is not None:
-                    log.store(proposal.subject, proposal.payload)
+                    log.setdefault(proposal.subject, proposal.payload)
         if folds[0].tasks["shop-1"].winner is not None:
             break
     for fold in folds:
@@ -184,7 +174,7 @@ def test_catching_up_tells_all_that_an_edge_must_know() -> None:
     assert proposal is not None
     fold.apply(Record(proposal.subject, proposal.payload, 4, 0.0))
     known = read_answer(encode(fold.catch_up("ams", Question("life", {})))).tasks["shop-1"]
-    assert Task.from_json(known.record) == described
+    assert Task.from_json(known.record or {}) == described
     assert known.eliminations == (proposal.payload,)
     assert (known.highest, known.stopped) == (1, False)
     assert fold.catch_up("ams", Question("another life", {})).tasks["shop-1"].highest == -1
