@@ -86,7 +86,7 @@ class Story:
         arm, ticket = player.decide()
         for message in player.reward(arm, float(self._rng.random() < means[arm]), ticket=ticket):
             self._store(str(UpSubject(name, self.task_id, "life", message.sequence)), self._coder.up(message))
-        for proposal in list(self.state.proposals()):
+        while (proposal := self.found.proposal()) is not None:
             self._store(proposal.subject, proposal.payload)
             for each in self._players.values():
                 each.receive(self.found.eliminations[-1])
@@ -97,7 +97,7 @@ class Story:
     def _store(self, subject: str, payload: bytes) -> None:
         self.now += 1
         self.records.append((subject, payload))
-        assert self.state.apply(Record(subject, payload, self.state.read + 1, self.now)) is not None
+        assert self.state.apply(Record(subject, payload, self.state.read + 1, self.now))
 
 
 def held(**task: Any) -> Story:

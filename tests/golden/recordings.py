@@ -49,7 +49,7 @@ def replayed(protocol: str) -> Any:
     task = Task(arms=("red", "green", "blue"), players=3, epsilon=epsilon, delta=delta, protocol=protocol, name="shop")
     fold, coder, rng, task_id = LogState(), Coder(task), random.Random(9), "shop-00000001"
     records: list[tuple[str, bytes]] = [(str(DownSubject(task_id, "task")), task_record(task))]
-    fold.apply(Record(*records[0], 1))
+    fold.apply(Record(*records[0], 1, 0.0))
     players = {name: protocols.player(task, name, rng=random.Random(index)) for index, name in enumerate("abc")}
     for _ in range(30_000):
         name = rng.choice("abc")
@@ -60,10 +60,10 @@ def replayed(protocol: str) -> Any:
         outcome = float(rng.random() < (0.9, 0.5, 0.2)[arm])
         for message in player.reward(arm, outcome, ticket=ticket):
             records.append((str(UpSubject(name, task_id, "life", message.sequence)), coder.up(message)))
-            fold.apply(Record(*records[-1], len(records)))
-            for proposal in fold.proposals():
+            fold.apply(Record(*records[-1], len(records), 0.0))
+            while (proposal := fold.tasks[task_id].proposal()) is not None:
                 records.append((proposal.subject, proposal.payload))
-                fold.apply(Record(*records[-1], len(records)))
+                fold.apply(Record(*records[-1], len(records), 0.0))
                 for each in players.values():
                     each.receive(fold.tasks[task_id].eliminations[-1])
     folded = fold.tasks[task_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ class Contract:
             await comes(lambda: len(read) == 40, "the new records are read")
             assert [record.sequence for record in read] == list(range(1, 41))
             assert [record.payload[0] for record in read] == list(range(40))
-            assert all(before.stored <= after.stored for before, after in zip(read, read[1:], strict=False))
+            assert all(before.stored <= after.stored for before, after in itertools.pairwise(read))
             assert reader.current
             assert reader.writable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from dashboard.stories import Story
 from helpers.operating import VOTES, operated, vote
 from helpers.processes import comes
 from outvote.engine.process import Engine
+from outvote.log.log import Record
 
 
 def test_servers_agree_also_one_that_starts_after_it(engine: Engine) -> None:
@@ -61,20 +61,15 @@ def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_no
         async with operated(engine) as (first, client), operated(engine) as (late, late_client):
             votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
             await comes(lambda: votes in late.state.tasks, "both know the task")
-            may_read = asyncio.Event()
-            assert late._follower is not None
-            give = late._follower._give
-
-            async def held(*record: Any) -> None:
-                await may_read.wait()
-                await give(*record)
-
-            monkeypatch.setattr(late._follower, "_give", held)
+            held: list[Record] = []
+            monkeypatch.setattr(late._reader, "_on_record", held.append)
             await vote(first, votes, "fra", 2)
             asking = asyncio.create_task(late_client.post("/v1/edges/fra/discount"))
-            await asyncio.wait([asking], timeout=0.2)
+            await comes(lambda: bool(held and late._waiters), "it waits for what it has not read")
             assert not late.state.tasks[votes].messages_of("fra")
-            may_read.set()
+            monkeypatch.setattr(late._reader, "_on_record", late._read)
+            for record in held:
+                late._read(record)
             said = await asking
             assert (said.status_code, said.json()) == (200, {"edge": "fra", "tasks": ["votes"]})
 
@@ -125,15 +120,15 @@ def test_all_tasks_are_told_at_once_and_one_that_is_decided_meanwhile_is_left_as
             ids = [(await client.post("/v1/tasks", json={**VOTES, "name": each})).json()["id"] for each in ("a", "b")]
             for task_id in ids:
                 await vote(server, task_id, "fra", 2)
-            store, told, go_on = server.log.store, set[str](), asyncio.Event()
+            append, told, go_on = server.log.append, set[str](), asyncio.Event()
 
             async def held(subject: str, payload: bytes) -> bool:
                 if ".discount." in subject:
                     told.add(subject)
                     await go_on.wait()
-                return await store(subject, payload)
+                return await append(subject, payload)
 
-            monkeypatch.setattr(server.log, "store", held)
+            monkeypatch.setattr(server.log, "append", held)
             asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))
             await comes(lambda: len(told) == 2, "both are about to be told")
             assert (await client.post("/v1/tasks/b/stop")).status_code == 200

@@ -15,6 +15,7 @@ from helpers.processes import comes
 from outvote.core.messages import Elimination
 from outvote.edge.site import Edge
 from outvote.engine.process import Engine
+from outvote.log.catch_up import Question
 from outvote.log.expectation import Expectation, read_expectation
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
@@ -82,7 +83,7 @@ def test_expectations_and_eliminations_are_numbered_apart(fold: LogState) -> Non
     fold.apply(Record(str(DownSubject("shop-1", "elim", 0)), first, 5, 0.0))
     assert found.announced == (0, 1)
     assert (fold.unknown, found.expectation) == (0, Expectation(traffic=3))
-    assert fold.catch_up("ams", "life", {"shop-1": 0})["tasks"]["shop-1"]["eliminations"] == [first.hex()]
+    assert fold.catch_up("ams", Question("life", {"shop-1": 0})).tasks["shop-1"].eliminations == (first,)
 
 
 def test_a_stopped_task_keeps_what_was_expected_and_a_deleted_one_takes_no_more(fold: LogState) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -12,6 +12,8 @@ from outvote.core import protocols
 from outvote.core.errors import InvalidTask
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
+from outvote.log.catch_up import Answer, Question, TaskUpdate, encode, read_answer
+from outvote.log.events import EliminationDue
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, check_name, parse, task_record
@@ -26,31 +28,20 @@ def task(protocol: str, **options: Any) -> Task:
     return Task(**{**chosen, **options})
 
 
-class Log:
-    """A log in memory: one message per subject, the first wins."""
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, bytes]] = []
-        self._subjects: set[str] = set()
-
-    def store(self, subject: str, payload: bytes) -> bool:
-        if subject in self._subjects:
-            return False
-        self._subjects.add(subject)
-        self.records.append((subject, payload))
-        return True
+Log: TypeAlias = dict[str, bytes]
+"""One record per subject: the first wins."""
 
 
 def read_on(fold: LogState, log: Log) -> None:
-    for sequence in range(fold.read, len(log.records)):
-        fold.apply(Record(*log.records[sequence], sequence + 1))
+    for subject, payload in islice(log.items(), fold.read, None):
+        fold.apply(Record(subject, payload, fold.read + 1, 0.0))
 
 
 def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[LogState]]:
     """Edges that learn, a log, and servers that read it at their own pace, until one arm is left."""
-    log, rng = Log(), random.Random(seed)
+    rng = random.Random(seed)
     folds = [LogState() for _ in range(servers)]
-    log.store(str(DownSubject("shop-1", "task")), task_record(described))
+    log = {str(DownSubject("shop-1", "task")): task_record(described)}
     players = {name: protocols.player(described, name, rng=rng) for name in EDGES}
     heard = dict.fromkeys(EDGES, 0)
     coder = Coder(described)
@@ -63,12 +54,13 @@ def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_
         heard[name] = len(told)
         arm, ticket = player.decide()
         for message in player.reward(arm, float(rng.random() < MEANS[arm]), ticket=ticket):
-            log.store(str(UpSubject(name, "shop-1", "life", message.sequence)), coder.up(message))
+            log.setdefault(str(UpSubject(name, "shop-1", "life", message.sequence)), coder.up(message))
         for fold in folds:
             if fold is folds[0] or rng.random() < 0.05:
                 read_on(fold, log)
-                for proposal in list(fold.proposals()):
-                    log.store(proposal.subject, proposal.payload)
+                proposal = fold.tasks["shop-1"].proposal()
+                if proposal is not None:
+                    log.setdefault(proposal.subject, proposal.payload)
         if folds[0].tasks["shop-1"].winner is not None:
             break
     for fold in folds:
@@ -88,7 +80,7 @@ def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> Non
         assert found.eliminations == folds[0].tasks["shop-1"].eliminations
         assert found.server.snapshot() == folds[0].tasks["shop-1"].server.snapshot()
         assert found.ledger.total_bits == folds[0].tasks["shop-1"].ledger.total_bits
-        assert not list(fold.proposals())
+        assert found.proposal() is None
         assert fold.unknown == found.refused == 0
 
 
@@ -99,18 +91,20 @@ def test_what_is_stored_wins_over_what_a_server_thinks() -> None:
     found = fold.tasks["shop-1"]
     coder = Coder(described)
     fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2, 0.0))
-    (proposal,) = fold.proposals()
+    proposal = found.proposal()
+    assert proposal is not None
     assert parse(proposal.subject) == DownSubject("shop-1", "elim", 0)
     assert coder.read_down(found.announced, proposal.payload) == Elimination((3,))
     fold.apply(Record(proposal.subject, coder.down(found.announced, Elimination((2,))), 3, 0.0))  # another was first
     assert found.eliminations == [Elimination((2,))]
     assert set(found.announced) == {0, 1, 3}
-    (proposal,) = fold.proposals()
+    proposal = found.proposal()
+    assert proposal is not None
     assert parse(proposal.subject) == DownSubject("shop-1", "elim", 1)
     fold.apply(Record(proposal.subject, proposal.payload, 4, 0.0))
     assert set(found.announced) == {0, 1}
     assert set(found.server.remaining) == {0, 1}
-    assert not list(fold.proposals())
+    assert found.proposal() is None
 
 
 def test_what_is_stored_wins_for_tallies_too() -> None:
@@ -156,16 +150,17 @@ def test_a_task_stops_and_is_deleted_and_does_not_come_back() -> None:
     fold = LogState()
     described = task("dme", active_players=1)
     fold.apply(Record("outvote.down.shop-1.task", task_record(described), 1, 0.0))
-    fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 0)), Coder(described).up(Vote(3, 0, 0)), 2, 0.0))
-    assert len(list(fold.proposals())) == 1
+    vote = Record(str(UpSubject("ams", "shop-1", "life", 0)), Coder(described).up(Vote(3, 0, 0)), 2, 0.0)
+    assert EliminationDue("shop-1", Elimination((3,))) in fold.apply(vote)
+    assert fold.tasks["shop-1"].proposal() is not None
     fold.apply(Record("outvote.down.shop-1.stop", b"{}", 3, 0.0))
-    assert not list(fold.proposals())
+    assert fold.tasks["shop-1"].proposal() is None
     assert not fold.tasks["shop-1"].running
     fold.apply(Record("outvote.down.shop-1.delete", b"{}", 4, 0.0))
     fold.apply(Record("outvote.down.shop-1.task", task_record(described), 5, 0.0))
     assert not fold.tasks
-    answer = fold.catch_up("ams", "life", {"shop-1": 0, "heard-of-by-nobody": 0})
-    assert answer == {"read": 5, "tasks": {}, "deleted": ["shop-1"], "more": False}
+    answer = fold.catch_up("ams", Question("life", {"shop-1": 0, "heard-of-by-nobody": 0}))
+    assert answer == Answer(read=5, tasks={}, deleted=("shop-1",))
 
 
 def test_catching_up_tells_all_that_an_edge_must_know() -> None:
@@ -175,17 +170,16 @@ def test_catching_up_tells_all_that_an_edge_must_know() -> None:
     coder = Coder(described)
     fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 0)), coder.up(Vote(3, 0, 0)), 2, 0.0))
     fold.apply(Record(str(UpSubject("ams", "shop-1", "life", 1)), coder.up(Vote(2, 0, 1)), 3, 0.0))
-    (proposal,) = fold.proposals()
+    proposal = fold.tasks["shop-1"].proposal()
+    assert proposal is not None
     fold.apply(Record(proposal.subject, proposal.payload, 4, 0.0))
-    answer = json.loads(json.dumps(fold.catch_up("ams", "life", {})))
-    known = answer["tasks"]["shop-1"]
-    assert Task.from_json(known["record"]) == described
-    assert known["eliminations"] == [proposal.payload.hex()]
-    assert (known["highest"], known["stopped"]) == (1, False)
-    assert fold.catch_up("ams", "another life", {})["tasks"]["shop-1"]["highest"] == -1
-    assert fold.catch_up("ams", "life", {"shop-1": 1})["tasks"] == {
-        "shop-1": {"stopped": False, "highest": 1, "count": 2}
-    }
+    known = read_answer(encode(fold.catch_up("ams", Question("life", {})))).tasks["shop-1"]
+    assert Task.from_json(known.record or {}) == described
+    assert known.eliminations == (proposal.payload,)
+    assert (known.highest, known.stopped) == (1, False)
+    assert fold.catch_up("ams", Question("another life", {})).tasks["shop-1"].highest == -1
+    again = fold.catch_up("ams", Question("life", {"shop-1": 1}))
+    assert again.tasks == {"shop-1": TaskUpdate(stopped=False, highest=1, count=2)}
 
 
 def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
@@ -196,10 +190,10 @@ def test_an_answer_that_would_be_too_large_comes_in_parts() -> None:
     known: dict[str, int] = {}
     sizes = []
     while True:
-        answer = fold.catch_up("ams", "life", known)
-        known |= dict.fromkeys(answer["tasks"], 0)
-        sizes.append(len(json.dumps(answer)))
-        if not answer["more"]:
+        answer = fold.catch_up("ams", Question("life", known))
+        known |= dict.fromkeys(answer.tasks, 0)
+        sizes.append(len(encode(answer)))
+        if not answer.more:
             break
     assert len(known) == 400
     assert 2 <= len(sizes) <= 4
@@ -211,7 +205,7 @@ def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
     fold.apply(Record("outvote.down.shop-1.task", task_record(task("dme")), 1, 0.0))
     fold.apply(Record("outvote.down.shop-2.task", task_record(task("tally")), 2, 0.0))
     assert list(fold.tasks) == ["shop-1"]
-    assert fold.catch_up("ams", "life", {"shop-2": 0})["deleted"] == ["shop-2"]
+    assert fold.catch_up("ams", Question("life", {"shop-2": 0})).deleted == ("shop-2",)
     fold.apply(Record("outvote.down.shop-1.delete", b"{}", 3, 0.0))
     fold.apply(Record("outvote.down.shop-3.task", task_record(task("tally")), 4, 0.0))
     assert list(fold.tasks) == ["shop-3"]

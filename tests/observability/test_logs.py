@@ -23,19 +23,18 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from dashboard.stories import held
 from helpers.processes import Running, Start, an_edge, complaints, request, until, well
 from outvote import __version__
 from outvote.cli.main import main
-from outvote.core.tally_server import TallyServer
-from outvote.core.task import Task
 from outvote.engine.nats_log import NatsLog
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
-from outvote.log.records import UpSubject, task_record
+from outvote.log.records import DownSubject, UpSubject, discount_record
 from outvote.observability.logs import event, written
 from outvote.observability.once_per_minute import MAX_KINDS, PAUSE
 from outvote.server import event_log as journal
-from outvote.server import sync_server as server_module
+from outvote.server import monitor
 from outvote.server.event_log import MOST_NAMES, OTHERS, EventLog
 from outvote.server.liveness import SILENT_AFTER
 from outvote.server.sync_server import SyncServer
@@ -224,7 +223,7 @@ def test_what_a_command_says_when_it_fails_or_is_interrupted_is_a_line_of_the_lo
 
 
 def test_the_documents_list_every_event() -> None:
-    sources = [path for room in ("network", "cli") for path in (ROOT / "src" / "outvote" / room).glob("*.py")]
+    sources = (ROOT / "src" / "outvote").rglob("*.py")
     written_there = {
         name for path in sources for name in re.findall(r'logging\.[A-Z]+, "([a-z_]+)"', path.read_text("utf-8"))
     }
@@ -282,17 +281,14 @@ def told_in(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]
 
 def test_a_task_that_is_held_back_and_released_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    fold, told = LogState(), EventLog()
-    record = task_record(Task(**SHOP))
-    found = fold.apply(Record("outvote.down.shop-1.task", record, 1, 10.0))
-    assert found is not None
-    told.note(fold, found, "outvote.down.shop-1.task", 0.0)  # before it has caught up: not a word
-    told.begin(fold)
-    assert isinstance(found.server, TallyServer)
-    for held in (True, True, False):
-        found.server._homogeneity.held = held
-        told.note(fold, found, "outvote.up.ams.shop-1.life.0", 0.0)
-    assert [name for name, _ in told_in(caplog)] == ["log_read", "task_held", "task_released"]
+    state, told = LogState(), EventLog()
+    records = [*held().records, (str(DownSubject("shop-1", "discount", 0)), discount_record("bog"))]
+    for number, (subject, payload) in enumerate(records, 1):
+        for happened in state.apply(Record(subject, payload, number, 10.0)):
+            told.note(happened, state, 0.0)
+        if number == 1:  # before it has caught up: not a word
+            told.begin(state)
+    assert [name for name, _ in told_in(caplog)] == ["log_read", "task_held", "edge_discounted", "task_released"]
     assert told_in(caplog)[1][1] == {"task": "shop", "id": "shop-1"}
 
 
@@ -300,7 +296,7 @@ def test_edges_that_come_go_and_come_back_are_told_together(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(server_module, "LOOK_EVERY", 0.001)
+    monkeypatch.setattr(monitor, "LOOK_EVERY", 0.001)
     now = 1000.0
 
     async def run() -> None:

@@ -268,7 +268,7 @@ def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monk
             transport = httpx.ASGITransport(admin_api.make_app(server), raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
                 with monkeypatch.context() as during:
-                    during.setattr(server, "fold", None)
+                    during.setattr(server, "state", None)
                     assert "NoneType" not in refusal(await client.get("/v1/tasks"), 500)
                 assert (await client.get("/v1/tasks")).status_code == 200
 

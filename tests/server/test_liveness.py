@@ -11,10 +11,11 @@ import pytest
 from helpers.operating import TALLY, VOTES, operated, vote
 from helpers.processes import Running, Start, an_edge, comes, complaints, request, until
 from outvote.edge.site import Edge
+from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY
 from outvote.server import liveness as signs
-from outvote.server import sync_server as server_module
+from outvote.server import monitor
 from outvote.server.admin.fleet import EdgeList, FleetEdge, edge_list
 from outvote.server.changes import FLEET
 from outvote.server.liveness import SILENT_AFTER, Liveness
@@ -113,7 +114,7 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, 
 
             assert await states() == {"ams": "awaited", "fra": "awaited", "lis": "awaited"}
             clock.now += 20
-            await edge.connect(engine.url)
+            await edge.connect(NatsLog(engine.url, name="ams"))
             assert await edge.catch_up()
             await comes(lambda: "ams" in server.monitor.liveness.last)
             assert edge_named(server, "ams").last_sign == START + 20
@@ -132,7 +133,7 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, 
 
 
 def test_who_watches_is_told_that_an_edge_has_fallen_silent(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(monitor, "LOOK_EVERY", 0.01)
     clock = Clock()
 
     async def run() -> None:

@@ -18,7 +18,7 @@ from outvote.edge.api import EdgeApi
 from outvote.edge.site import TICK, Edge
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
-from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE
+from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS, Answer, Question, encode, read_answer
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import task_record
@@ -34,13 +34,13 @@ NAMED: dict[str, Any] = {**TALLY, "players": ["ams", "fra"]}
 @pytest.mark.parametrize("alive", [0, 1, 5_000, int(ASK_EVERY * QUESTIONS)])
 def test_a_fleet_whose_questions_can_be_answered_asks_as_always(alive: int) -> None:
     pace = PollRate()
-    pace.look(alive, 0.0)
+    pace.update(alive, 0.0)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, SILENT_AFTER)
 
 
 def test_a_million_edges_ask_no_more_often_than_can_be_answered() -> None:
     pace = PollRate()
-    pace.look(MANY, 0.0)
+    pace.update(MANY, 0.0)
     assert MANY / pace.period <= QUESTIONS
     assert pace.silent_after == 2.5 * pace.period
 
@@ -51,47 +51,50 @@ def test_servers_side_by_side_share_the_questions() -> None:
         pace.hear()
         if number % 4 == 0:
             pace.answer()
-    pace.look(MANY, 0.0)
+    pace.update(MANY, 0.0)
     assert pace.period == MANY / 4 / QUESTIONS
 
 
 def test_nobody_is_told_to_wait_for_longer_than_edges_believe() -> None:
     pace = PollRate()
-    pace.look(100 * MANY, 0.0)
+    pace.update(100 * MANY, 0.0)
     assert pace.period == LONGEST_PAUSE
 
 
 def test_an_edge_that_was_told_to_wait_is_not_silent_when_others_need_not_any_more() -> None:
     pace = PollRate()
-    pace.look(MANY, 0.0)
+    pace.update(MANY, 0.0)
     long = pace.silent_after
-    pace.look(10, 5.0)
+    pace.update(10, 5.0)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, long)
-    pace.look(10, long + 1)
+    pace.update(10, long + 1)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, SILENT_AFTER)
 
 
 # ---- what an edge makes of it
 
 
-@pytest.mark.parametrize(
-    ("told", "pause"), [(-1, ASK_EVERY), (0, ASK_EVERY), (60, 60), (3600, 3600), (1e300, LONGEST_PAUSE)]
-)
-def test_whatever_pause_a_server_wants_an_edge_keeps_within_bounds(edge: Edge, told: float, pause: float) -> None:
-    edge.apply_catch_up({"deleted": [], "tasks": {}, "ask_again": told})
+def answer_with(**said: object) -> Answer:
+    """As an edge reads it."""
+    return read_answer(json.dumps({"read": 0, "tasks": {}, **said}).encode())
+
+
+@pytest.mark.parametrize(("told", "pause"), [(None, ASK_EVERY), (ASK_EVERY, ASK_EVERY), (60, 60), (3600, 3600)])
+def test_an_edge_keeps_the_pause_that_a_server_wants(edge: Edge, told: float | None, pause: float) -> None:
+    edge.apply_catch_up(answer_with(ask_again=told))
     assert edge._ask_again == pause
 
 
-@pytest.mark.parametrize("told", [None, "60", True, [60]])
-def test_an_answer_with_a_pause_that_is_no_number_is_refused(edge: Edge, told: object) -> None:
+@pytest.mark.parametrize("told", [-1, 0, ASK_EVERY - 1, LONGEST_PAUSE + 1, 1e300, "60", True, [60]])
+def test_an_answer_with_a_pause_that_is_out_of_bounds_or_no_number_is_refused(told: object) -> None:
     with pytest.raises(MalformedMessage, match="ask_again"):
-        edge.apply_catch_up({"deleted": [], "tasks": {}, "ask_again": told})
+        answer_with(ask_again=told)
 
 
 def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(engine: Engine, edge: Edge) -> None:
     async def run() -> None:
         async with operated(engine) as (server, _):
-            await edge.connect(engine.url)
+            await edge.connect(NatsLog(engine.url, name="ams"))
             assert await edge.catch_up()
             usual = [edge._pause(True, False) for _ in range(200)]
             assert 0.75 * ASK_EVERY <= min(usual) < max(usual) <= ASK_EVERY
@@ -129,12 +132,12 @@ def test_an_edge_counts_the_questions_that_were_let_lie(
     """Somebody listens and says nothing, as a server that has more questions than it can answer."""
     asked: list[str] = []
     monkeypatch.setattr("outvote.engine.nats_log.PATIENCE", 0.05)
-    monkeypatch.setattr(edge_module, "PATIENCE", 0.05)
+    monkeypatch.setattr(edge_module, "ANSWER_PATIENCE", 0.05)
 
     async def run() -> None:
         async with await NatsLog.connect(engine.url, name="server", patience=10) as busy:
             await busy.answer(lambda name, _: asked.append(name))
-            await edge.start(engine.url)
+            await edge.start(NatsLog(engine.url, name="ams"))
             await comes(lambda: edge._unanswered >= 3)
             await edge.stop()
 
@@ -158,27 +161,26 @@ def fleet(named: int, *others: str) -> LogState:
 
 def test_of_tasks_of_others_an_edge_is_told_the_ids_once() -> None:
     fold = fleet(30, "shop", "page")
-    answer = fold.catch_up("ams", "life", {})
-    assert set(answer["tasks"]) == {"shop-1", "page-1"}
-    assert answer["others"] == [f"task-{number}-1" for number in range(30)]
-    assert not answer["more"]
-    assert len(json.dumps(answer)) < sum(len(task_record(each.task)) for each in fold.tasks.values()) / 10
-    again = fold.catch_up("ams", "life", dict.fromkeys(fold.tasks, 0))
-    assert set(again["tasks"]) == {"shop-1", "page-1"}
-    assert "others" not in again
-    assert not again["more"]
+    answer = fold.catch_up("ams", Question("life", {}))
+    assert set(answer.tasks) == {"shop-1", "page-1"}
+    assert answer.others == tuple(f"task-{number}-1" for number in range(30))
+    assert not answer.more
+    assert len(encode(answer)) < sum(len(task_record(each.task)) for each in fold.tasks.values()) / 10
+    again = fold.catch_up("ams", Question("life", dict.fromkeys(fold.tasks, 0)))
+    assert set(again.tasks) == {"shop-1", "page-1"}
+    assert (again.others, again.more) == ((), False)
     fold.apply(Record("outvote.down.task-7-1.delete", b"{}", 100, 0.0))
-    assert fold.catch_up("ams", "life", {"task-7-1": 1 << 30})["deleted"] == ["task-7-1"]
+    assert fold.catch_up("ams", Question("life", {"task-7-1": SKIP_ELIMINATIONS})).deleted == ("task-7-1",)
 
 
 def test_very_many_tasks_of_others_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outvote.log.log_state.LARGEST_ANSWER", 200)
     fold = fleet(100, "shop")
     known: dict[str, int] = {}
-    answers: list[dict[str, Any]] = []
-    while not answers or answers[-1]["more"]:
-        answers.append(fold.catch_up("ams", "life", known))
-        known |= dict.fromkeys([*answers[-1]["tasks"], *answers[-1].get("others", [])], 0)
+    answers: list[Answer] = []
+    while not answers or answers[-1].more:
+        answers.append(fold.catch_up("ams", Question("life", known)))
+        known |= dict.fromkeys([*answers[-1].tasks, *answers[-1].others], 0)
         assert len(answers) < 50
     assert len(known) == 101
     assert len(answers) > 4
@@ -191,7 +193,7 @@ def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_
         async with operated(engine) as (server, client):
             made = (await client.post("/v1/tasks", json={**NAMED, "name": "theirs", "players": ["fra", "lis"]})).json()
             await client.post("/v1/tasks", json=NAMED)
-            await edge.connect(engine.url)
+            await edge.connect(NatsLog(engine.url, name="ams"))
             assert await edge.catch_up()
             assert list(edge.tasks) == [NAMED["name"]]
             await client.post("/v1/tasks/theirs/stop")
@@ -211,9 +213,9 @@ def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_
 
 @pytest.mark.parametrize("others", ["task-1", {"task-1": 1}, [1], ["a.b"], ["*"], [None], 7])
 def test_others_that_are_none_are_refused(edge: Edge, others: object) -> None:
-    edge.apply_catch_up({"deleted": [], "tasks": {}, "others": ["task-1"]})
-    with pytest.raises(ValueError, match="not understood"):
-        edge.apply_catch_up({"deleted": [], "tasks": {}, "others": others})
+    edge.apply_catch_up(answer_with(others=["task-1"]))
+    with pytest.raises(MalformedMessage, match="others"):
+        edge.apply_catch_up(answer_with(others=others))
     assert edge._not_ours == {"task-1"}
 
 
@@ -232,7 +234,7 @@ def test_tasks_that_came_and_went_leave_no_objects_behind(edge: Edge) -> None:
             arm, ticket = edge.decide(hosted)
             edge.reward(hosted, arm, 1.0, ticket)
         edge.flush()
-        edge.apply_catch_up({"deleted": [hosted.task_id], "tasks": {}})
+        edge.apply_catch_up(Answer(0, {}, deleted=(hosted.task_id,)))
 
     counts = []
     for number in range(3 * tasks):

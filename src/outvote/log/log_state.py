@@ -269,12 +269,16 @@ class LogState:
         events: list[Event] | None = None
         with suppress(OutvoteError):
             where = parse(record.subject)
+            before = self.tasks.get(where.task_id)
+            held = before is not None and before.server.held
             if isinstance(where, UpSubject):
                 events = self._apply_message(where, record.payload)
             else:
                 events = self._apply_order(where, record)
             if events is not None and (task := self.tasks.get(where.task_id)) is not None:
                 task.touched = record.sequence
+                if task.server.held != held:
+                    events.append(HoldChanged(where.task_id, not held))
         if events is None:
             self.unknown += 1
             return []
@@ -286,13 +290,11 @@ class LogState:
         task = self.tasks.get(where.task_id)
         if task is None:
             return None
-        due, held = len(task.due), task.server.held
+        due = len(task.due)
         counted = task.receive(where, payload)
         bits = packed_bits(payload) if payload else 0
         events: list[Event] = [MessageStored(where.task_id, where.edge, where.incarnation, bits, counted)]
         events += task.due_events(due)
-        if task.server.held != held:
-            events.append(HoldChanged(where.task_id, not held))
         return events
 
     def _apply_order(self, where: DownSubject, record: Record) -> list[Event] | None:

@@ -85,7 +85,8 @@ class EventLog:
             case HoldChanged(held=held):
                 event(_log, *((logging.WARNING, "task_held") if held else (logging.INFO, "task_released")), **about)
             case KillSwitchUsed(killed=killed, changed=True):
-                event(_log, logging.WARNING, "task_killed" if killed else "task_revived", **about)
+                switched = (logging.WARNING, "task_killed") if killed else (logging.WARNING, "task_revived")
+                event(_log, *switched, **about)
             case EdgeDiscounted(edge=edge, messages=messages):
                 event(_log, logging.WARNING, "edge_discounted", **about, edge=edge, messages=messages)
             case _:
