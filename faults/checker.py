@@ -20,8 +20,8 @@ from faults.traffic import Told
 from helpers.audit import Record, StoredMessages, faults, sent
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally
-from outvote.core.tally_server import TallyServer
-from outvote.core.votes import VoteServer
+from outvote.core.tally.server import TallyServer
+from outvote.core.votes.server import VoteServer
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.tables import number, prose, table
 from benchmarks.tally.tables import share, spread
 from outvote import theory
-from outvote.core.schedule import Schedule, certified_log_eta, paper_log_eta
+from outvote.core.votes.schedule import Schedule, certified_log_eta, paper_log_eta
 
 Record = dict[str, Any]
 ARMS, EPSILON, DELTA = 10, 0.5, 0.05

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.privacy.inference import best_arm_posterior, log_tally
-from outvote.core.cycle import Cycle
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally, UpMessage, Vote
-from outvote.core.noise import times_log
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.noise import times_log
 from outvote.core.task import Task
 from outvote.privacy.posterior import others_unknown
 from outvote.simulation.fleets import ServedFleet, make_fleet

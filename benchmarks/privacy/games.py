@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.privacy.inference import guess
-from outvote.core.epochs import Instance
-from outvote.core.noise import binomial_law
-from outvote.core.schedule import Schedule
-from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally.noise import binomial_law
+from outvote.core.tally.player import TallyPlayer
 from outvote.core.task import Task
+from outvote.core.votes.epochs import Instance
+from outvote.core.votes.schedule import Schedule
 from outvote.privacy.posterior import Laws, others_known, others_unknown
 
 

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from outvote.core.noise import Channel, binomial_law, times_log
+from outvote.core.tally.noise import Channel, binomial_law, times_log
 from outvote.privacy.posterior import Laws
 
 SAME = 9

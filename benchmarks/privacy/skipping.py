@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.privacy.adversary import Transcript
 from benchmarks.privacy.games import Sums
-from outvote.core.epochs import Instance
 from outvote.core.messages import UpMessage, Vote
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.epochs import Instance
+from outvote.core.votes.server import VoteServer
 
 
 class Skipper:

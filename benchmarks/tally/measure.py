@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import outvote
 from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
 from benchmarks.tally import delayed
-from outvote.core import homogeneity
+from outvote.core.tally import homogeneity
 from outvote.core.task import DEFAULT_PRIVATE_FLOOR
 from outvote.simulation import Result
 from outvote.simulation.executors import cores

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from outvote.core.median import ARM_TRANSITIONS
 from outvote.core.protocols import REGISTRY
-from outvote.core.schedule import Schedule, paper_log_eta
+from outvote.core.votes.player import ARM_TRANSITIONS
+from outvote.core.votes.schedule import Schedule, paper_log_eta
 from outvote.simulation.fleets import BASELINES
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.core import homogeneity
+from outvote.core.tally import homogeneity
 from outvote.simulation.compiled_tally import run_tally
 from outvote.simulation.settings import Settings, read_settings
 from outvote.simulation.stepwise import run_trial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outvote.core.messages import PlayerId, Vote
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 
 
 def cast(server: VoteServer, player: PlayerId, *arms: int, first: int = 0, incarnation: str = "") -> list[int]:

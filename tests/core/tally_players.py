@@ -12,7 +12,7 @@ from outvote.core.errors import (
     OutvoteError,
 )
 from outvote.core.messages import PlayerId, Tally
-from outvote.core.tally_player import MOST_WAITING, TallyPlayer
+from outvote.core.tally.player import MOST_WAITING, TallyPlayer
 from outvote.core.task import Task
 
 

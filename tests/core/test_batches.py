@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from outvote.core.errors import BatchNotClosable, NoOutstandingDecision, UnknownTicket
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, Vote
-from outvote.core.schedule import Schedule
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.schedule import Schedule
 
 
 def new_player(arms: int, *, window: float | None) -> MedianPlayer:

@@ -10,8 +10,8 @@ from itertools import pairwise, product
 
 import pytest
 
-from outvote.core import bets as module
-from outvote.core.bets import (
+from outvote.core.tally import bets as module
+from outvote.core.tally.bets import (
     CENTRES,
     EFFECTS,
     MARGINS,
@@ -22,7 +22,7 @@ from outvote.core.bets import (
     means_bet_on,
     wealth,
 )
-from outvote.core.noise import Channel
+from outvote.core.tally.noise import Channel
 
 from . import laws
 

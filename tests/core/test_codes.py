@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from outvote.core.codes import Codebook, binary_code, huffman_code, pack, truncated_code
-from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm
 from outvote.core.messages import Elimination, Tally, Vote
+from outvote.core.tally.cycle import Cycle
 from outvote.core.task import Task
 
 BINARY = {

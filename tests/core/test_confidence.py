@@ -7,8 +7,8 @@ from itertools import pairwise, product
 
 import pytest
 
-from outvote.core.confidence import JeffreysOutbid, interval, outbid
-from outvote.core.noisy_outbid import GRID
+from outvote.core.tally.confidence import JeffreysOutbid, interval, outbid
+from outvote.core.tally.noisy_outbid import GRID
 
 from . import laws
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from outvote.core import evidence as module
-from outvote.core.bets import Bets, bets, wealth
-from outvote.core.evidence import Evidence
+from outvote.core.tally import evidence as module
+from outvote.core.tally.bets import Bets, bets, wealth
+from outvote.core.tally.evidence import Evidence
 from outvote.core.task import Task
 
 from . import laws

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from outvote.core.bets import bets
-from outvote.core.cycle import Cycle
-from outvote.core.guarded import GuardedEvidence, Purses
 from outvote.core.messages import Elimination, PlayerId, Tally
-from outvote.core.noise import Channel
-from outvote.core.pool import Pool, alike, of_sites
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.bets import bets
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.guarded import GuardedEvidence, Purses
+from outvote.core.tally.noise import Channel
+from outvote.core.tally.pool import Pool, alike, of_sites
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 

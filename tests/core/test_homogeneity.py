@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from outvote.core.homogeneity import (
+from outvote.core.tally.homogeneity import (
     FALSE_ALARM,
     PATIENCE,
     RELEASE,

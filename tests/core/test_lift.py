@@ -9,12 +9,12 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from outvote.core.confidence import JeffreysOutbid, Outbid, interval, outbid
-from outvote.core.cycle import Cycle
 from outvote.core.errors import UnknownArm
-from outvote.core.lift import Lift, lift
 from outvote.core.messages import Tally
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.confidence import JeffreysOutbid, Outbid, interval, outbid
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.lift import Lift, lift
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 from . import laws

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from outvote.core.errors import InvalidEvent, InvalidReward, UnknownArm
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, Vote
-from outvote.core.schedule import Schedule
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.schedule import Schedule
 
 
 def short(arms: int, log_eta: float = math.log(0.9)) -> Schedule:

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from outvote.core import noise, tally_player
-from outvote.core.noise import Channel, binomial_law, noisy, two_sided_geometric
-from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally import noise
+from outvote.core.tally import player as tally_player
+from outvote.core.tally.noise import Channel, binomial_law, noisy, two_sided_geometric
+from outvote.core.tally.player import TallyPlayer
 from outvote.core.task import Task
 
 from . import laws

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from outvote.core.errors import InvalidTask
-from outvote.core.schedule import Schedule, certified_log_eta, paper_log_eta, quorum_reached
 from outvote.core.task import Task
+from outvote.core.votes.schedule import Schedule, certified_log_eta, paper_log_eta, quorum_reached
 
 K, EPSILON, DELTA = 10, 0.5, 0.05
 ALONE = Schedule(K, EPSILON, math.log(DELTA))

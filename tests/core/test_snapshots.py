@@ -13,10 +13,10 @@ import pytest
 
 from outvote.core import protocols
 from outvote.core.errors import MalformedSnapshot
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.server import VoteServer
 
 Tree: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str | int, ...]

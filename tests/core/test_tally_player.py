@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from core.tally_players import Forbidden, Scripted, batches, decide, new_player, new_task, play, refused
-from outvote.core.cycle import Cycle
 from outvote.core.errors import (
     BatchNotClosable,
     InvalidReward,
@@ -22,7 +21,8 @@ from outvote.core.errors import (
     UnknownTicket,
 )
 from outvote.core.messages import Elimination, Tally
-from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.player import TallyPlayer
 from outvote.core.task import Task
 
 # ---- the cycle

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from core.tally_players import Forbidden, batches, decide, new_player, new_task, overloaded, play
-from outvote.core.cycle import Cycle
 from outvote.core.errors import (
     MalformedSnapshot,
     NoOutstandingDecision,
 )
 from outvote.core.messages import Elimination
-from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.player import TallyPlayer
 
 
 def through_json(player: TallyPlayer) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from core.tally_players import batches, decide, new_player, overloaded, play, refused
-from outvote.core.cycle import Cycle
 from outvote.core.errors import (
     BatchNotClosable,
     NoOutstandingDecision,
     UnknownTicket,
 )
 from outvote.core.messages import Tally
-from outvote.core.tally_player import TallyPlayer
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.player import TallyPlayer
 
 # ---- without a window: what is not answered is asked again
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from outvote.core.confidence import JeffreysOutbid, interval, outbid
-from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, MalformedSnapshot, OutvoteError, UnknownArm, UnknownPlayer
-from outvote.core.homogeneity import FALSE_ALARM
 from outvote.core.messages import Elimination, PlayerId, Tally, Vote
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.confidence import JeffreysOutbid, interval, outbid
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.homogeneity import FALSE_ALARM
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import MOST, Task
 
 

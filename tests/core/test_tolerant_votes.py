@@ -11,7 +11,7 @@ import pytest
 from core.casting import cast
 from outvote.core.messages import Vote
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 
 
 def new_server(arms: int = 3, players: int = 8, tolerate: int = 1, **options: Any) -> VoteServer:

@@ -16,7 +16,7 @@ from core.casting import cast
 from outvote.core.errors import MalformedMessage, OutvoteError, UnknownArm, UnknownPlayer
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 
 
 def new_server(arms: int = 4, players: int | Sequence[str] = 4, **options: Any) -> VoteServer:

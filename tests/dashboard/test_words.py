@@ -12,7 +12,7 @@ import pytest
 
 from dashboard.stories import CLOSE, GOOD, SOON, Story, held
 from outvote.core.messages import Tally
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.server import TallyServer
 from outvote.dashboard import words
 from outvote.dashboard.formats import percent, points
 from outvote.log.records import Coder, UpSubject, parse

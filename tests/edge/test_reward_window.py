@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore

@@ -13,8 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from outvote.core.cycle import Cycle
 from outvote.core.messages import Elimination, Tally, UpMessage, Vote
+from outvote.core.tally.cycle import Cycle
 from outvote.core.task import Task
 
 SITES = ("ams", "fra", "nyc")

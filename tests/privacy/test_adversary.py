@@ -16,7 +16,7 @@ from scipy.stats import binomtest, ks_2samp
 
 from benchmarks.privacy import adversary, games, inference
 from benchmarks.privacy.skipping import listen_to_votes
-from outvote.core.noise import binomial_law
+from outvote.core.tally.noise import binomial_law
 from outvote.core.task import Task
 from outvote.privacy import posterior
 from outvote.simulation.settings import read_settings

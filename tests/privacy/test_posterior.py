@@ -6,9 +6,9 @@ import itertools
 import math
 
 import pytest
-from core.laws import clamped
 
 from benchmarks.privacy import inference
+from core.laws import clamped
 from outvote.privacy import posterior
 from outvote.privacy.posterior import Laws
 

@@ -20,10 +20,10 @@ from outvote.core import protocols
 from outvote.core.codes import Codebook, pack, unpack
 from outvote.core.errors import InvalidEvent
 from outvote.core.ledger import Ledger
-from outvote.core.median import ARM_TRANSITIONS, MedianPlayer
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.player import ARM_TRANSITIONS, MedianPlayer
+from outvote.core.votes.server import VoteServer
 
 from .tasks import Rewards
 

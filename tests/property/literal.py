@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from statistics import median
 
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Vote
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
 
 from .tasks import ShortTask
 

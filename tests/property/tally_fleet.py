@@ -21,8 +21,8 @@ from outvote.core.codes import Codebook, fixed_width, pack, unpack
 from outvote.core.errors import InvalidEvent
 from outvote.core.ledger import Ledger, tally_bits_bound
 from outvote.core.messages import Elimination, PlayerId, Tally
-from outvote.core.tally_player import TallyPlayer
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.player import TallyPlayer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 from .tasks import Rewards

@@ -13,8 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from outvote.core.schedule import Schedule
 from outvote.core.task import Task
+from outvote.core.votes.schedule import Schedule
 
 SEEDS = st.integers(0, 2**16)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from amounts import examples
-from outvote.core.median import ARM_TRANSITIONS
 from outvote.core.task import Task
+from outvote.core.votes.player import ARM_TRANSITIONS
 
 from .fleet import Fleet, Site
 from .tasks import SEEDS, Rewards, ShortTask, pace, rewards, tasks

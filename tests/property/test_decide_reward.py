@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core.errors import NoOutstandingDecision, UnknownTicket
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
 
 from .fleet import new_player, restored_player
 from .literal import LiteralPlayer, assert_same, epoch_length

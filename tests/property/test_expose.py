@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from amounts import examples
 from outvote.core import protocols
-from outvote.core.cycle import Cycle
 from outvote.core.errors import InvalidEvent, UnknownArm
 from outvote.core.messages import Elimination, Tally, UpMessage
-from outvote.core.tally_player import MOST_WAITING, TallyPlayer
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.player import MOST_WAITING, TallyPlayer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 from .tasks import SEEDS, tasks

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amounts import examples
-from outvote.core.guarded import GuardedEvidence
 from outvote.core.messages import Vote
+from outvote.core.tally.guarded import GuardedEvidence
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 
 SITES = 5
 NEARLY = 1e-9

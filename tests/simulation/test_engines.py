@@ -10,9 +10,9 @@ import pytest
 
 from outvote.core import protocols
 from outvote.core.errors import InvalidTask
-from outvote.core.median import MedianPlayer
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.server import VoteServer
 from outvote.simulation.activity import Weighted, uniform
 from outvote.simulation.compiled import run_jump, run_step
 from outvote.simulation.compiled_tally import run_tally

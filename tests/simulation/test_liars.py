@@ -9,10 +9,10 @@ import pytest
 
 import outvote
 from outvote import theory
-from outvote.core.bets import bets, wealth
 from outvote.core.errors import InvalidTask
-from outvote.core.evidence import Evidence
 from outvote.core.protocols import player
+from outvote.core.tally.bets import bets, wealth
+from outvote.core.tally.evidence import Evidence
 from outvote.core.task import Task
 from outvote.simulation.liars import LIES, Aim, Liar
 from outvote.simulation.settings import read_settings

@@ -19,7 +19,7 @@ import pytest
 from scipy import stats
 
 from outvote import simulate, theory
-from outvote.core.schedule import Schedule, certified_log_eta
+from outvote.core.votes.schedule import Schedule, certified_log_eta
 from outvote.simulation import Result, compiled, engines
 
 

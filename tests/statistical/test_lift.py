@@ -12,11 +12,12 @@ from itertools import combinations
 import pytest
 from scipy import stats
 
-from outvote.core import protocols, tally_server
-from outvote.core.confidence import Outbid
-from outvote.core.lift import Lift, lift
+from outvote.core import protocols
 from outvote.core.messages import Tally
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally import server as tally_server
+from outvote.core.tally.confidence import Outbid
+from outvote.core.tally.lift import Lift, lift
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pytest
 from scipy import stats
 
-from outvote.core.median import MedianPlayer
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
 
 MEANS = (0.1, 0.3, 0.8)
 WINDOW = 60.0

@@ -13,12 +13,12 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from outvote.core import homogeneity
-from outvote.core.homogeneity import FALSE_ALARM, Homogeneity, looks
 from outvote.core.messages import Tally
-from outvote.core.noise import Channel, binomial_law, noisy
-from outvote.core.tally_player import MOST_WAITING, TallyPlayer
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally import homogeneity
+from outvote.core.tally.homogeneity import FALSE_ALARM, Homogeneity, looks
+from outvote.core.tally.noise import Channel, binomial_law, noisy
+from outvote.core.tally.player import MOST_WAITING, TallyPlayer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 from .test_reward_window import ONLY_SUCCESSES, SLOW_SUCCESSES, Reporting

@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from outvote import theory
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, Vote
-from outvote.core.schedule import Schedule, certified_log_eta, paper_log_eta
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.schedule import Schedule, certified_log_eta, paper_log_eta
+from outvote.core.votes.server import VoteServer
 
 K, EPSILON, DELTA = 10, 0.5, 0.05
 PLAYERS = (4, 16, 64, 256, 1024)

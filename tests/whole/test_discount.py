@@ -20,12 +20,12 @@ from helpers.edge_http import host
 from helpers.edge_http import task as hosted_task
 from outvote.cli import task_show
 from outvote.core import protocols
-from outvote.core.cycle import Cycle
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
 from outvote.core.messages import Elimination, Tally, UpMessage, Vote
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 from outvote.dashboard import words
 from outvote.edge.site import Edge
 from outvote.log.catch_up import Question

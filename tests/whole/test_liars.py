@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from outvote.core.cycle import Cycle
 from outvote.core.messages import Tally, Vote
+from outvote.core.tally.cycle import Cycle
 from outvote.core.task import Task
 from outvote.log.log_state import TaskState
 from outvote.log.records import UpSubject, read_task, task_record

@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm
 from outvote.core.events import is_index
 from outvote.core.messages import Elimination, PlayerId, Tally, UpMessage, Vote
+from outvote.core.tally.cycle import Cycle
 from outvote.core.task import Task
 
 LONGEST = 80

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from outvote.core.errors import MalformedSnapshot, one_of
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, PlayerId, UpMessage
-from outvote.core.tally_player import TallyPlayer
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.player import TallyPlayer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.server import VoteServer
 
 if TYPE_CHECKING:
     import random

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from outvote.core.errors import InvalidTask, one_of
-from outvote.core.schedule import Schedule, certified_log_eta, least_quorum, paper_log_eta
+from outvote.core.votes.schedule import Schedule, certified_log_eta, least_quorum, paper_log_eta
 
 PROTOCOLS = ("dme", "edme", "tally")
 QUORUMS = ("paper", "certified")

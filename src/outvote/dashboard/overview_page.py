@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.server import TallyServer
 from outvote.log.log_state import TaskState
 from outvote.server.admin.api import Admin
 from outvote.server.admin.views import Status, TaskSummary

@@ -7,7 +7,7 @@ import math
 from msgspec import UNSET
 
 from outvote.core.ledger import tally_bits_bound
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 from outvote.dashboard.formats import count, listed, percent, plural, points
 from outvote.log.log_state import TaskState

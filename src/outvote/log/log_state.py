@@ -16,7 +16,7 @@ from outvote.core.codes import packed_bits
 from outvote.core.errors import MalformedMessage, OutvoteError
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, UpMessage
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 from outvote.log.catch_up import Answer, Question, TaskUpdate, encode
 from outvote.log.events import (

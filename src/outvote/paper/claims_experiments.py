@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outvote.core.schedule import Schedule, paper_log_eta
+from outvote.core.votes.schedule import Schedule, paper_log_eta
 from outvote.paper import statistics
 from outvote.paper.statistics import Estimate
 from outvote.paper.study import (

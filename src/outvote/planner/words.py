@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from outvote.core.schedule import Schedule
 from outvote.core.task import Task
+from outvote.core.votes.schedule import Schedule
 from outvote.planner.estimate import Estimate
 from outvote.theory import accurate_fleet_error, answer_within, error_when_separated, inaccuracy_limit
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from outvote.core.noise import Channel, binomial_law
+from outvote.core.tally.noise import Channel, binomial_law
 
 SMALLEST = 1e-280
 """What is less likely is not looked at for factors: near the end of floating-point numbers there are no ratios. So

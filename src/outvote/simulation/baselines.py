@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from outvote.core.median import MedianPlayer
 from outvote.core.messages import Elimination, PlayerId, Vote
-from outvote.core.schedule import Schedule
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
+from outvote.core.votes.schedule import Schedule
 
 
 class LocalMedianPlayer:

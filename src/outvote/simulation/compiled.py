@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outvote.core.codes import Codebook
-from outvote.core.schedule import Schedule
+from outvote.core.votes.schedule import Schedule
 from outvote.simulation.activity import Weighted, uniform
 from outvote.simulation.arrays import Floats, Integers, IntegerTable
 from outvote.simulation.environments import good_arms

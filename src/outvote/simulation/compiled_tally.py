@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outvote.core import homogeneity
-from outvote.core.bets import bets
 from outvote.core.codes import fixed_width
-from outvote.core.cycle import Cycle
-from outvote.core.evidence import log_thresholds
-from outvote.core.tally_player import GROWTH
+from outvote.core.tally import homogeneity
+from outvote.core.tally.bets import bets
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.evidence import log_thresholds
+from outvote.core.tally.player import GROWTH
 from outvote.core.task import Task
 from outvote.simulation.activity import Weighted
 from outvote.simulation.arrays import Floats
@@ -141,7 +141,7 @@ class Tables:
 
 @functools.lru_cache(maxsize=64)
 def tables(sizes: tuple[int, ...], budget: float | None, epsilon: float) -> Tables:
-    """The bets of `outvote.core.bets` as arrays."""
+    """The bets of `outvote.core.tally.bets` as arrays."""
     every = [bets(size, budget, epsilon) for size in sizes]
     shape = (len(sizes), max(sizes) + 1, len(every[0].log_weights))
     worse, better = np.zeros(shape), np.zeros(shape)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from outvote.core.cycle import Cycle
 from outvote.core.errors import InvalidTask, one_of
 from outvote.core.messages import Elimination, Tally, UpMessage, Vote
 from outvote.core.protocols import Player
+from outvote.core.tally.cycle import Cycle
 from outvote.core.task import Task
 
 LIES = {

@@ -10,10 +10,10 @@ from typing import Any
 from outvote.core import protocols
 from outvote.core.errors import InvalidTask, one_of
 from outvote.core.ledger import bits_bound, tally_bits_bound
-from outvote.core.tally_player import TallyPlayer
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.player import TallyPlayer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
 from outvote.simulation.fleets import BASELINES

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from outvote.core.schedule import Schedule
+from outvote.core.votes.schedule import Schedule
 
 EPOCHS = 20
 """Epochs whose rounded lengths are used; the rest is added as a geometric series."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from outvote.core.schedule import Schedule
+from outvote.core.votes.schedule import Schedule
 from outvote.theory.identification import divergence
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from outvote.core.bets import bets, means_bet_on, wealth
-from outvote.core.schedule import least_quorum
+from outvote.core.tally.bets import bets, means_bet_on, wealth
+from outvote.core.votes.schedule import least_quorum
 
 MOST_ROUNDS = 1_000_000
 """Beyond that nobody claims anything."""

@@ -12,9 +12,9 @@ from msgspec import UNSET, UnsetType
 
 from outvote.core.codes import Codebook
 from outvote.core.ledger import bits_bound
-from outvote.core.tally_server import TallyServer
+from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
-from outvote.core.votes import VoteServer
+from outvote.core.votes.server import VoteServer
 from outvote.log.expectation import Expectation
 from outvote.log.history import Discount
 from outvote.log.log_state import TaskState

@@ -1,4 +1,4 @@
-"""Rounds of bets, as in `outvote.core.evidence`: the same rules on arrays.
+"""Rounds of bets, as in `outvote.core.tally.evidence`: the same rules on arrays.
 
 Tallies that wait for a round lie in one pool of linked queues, one for each size and arm, so that memory follows what
 waits and not what could.

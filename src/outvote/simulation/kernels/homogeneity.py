@@ -1,4 +1,4 @@
-"""Do the sites differ? The score of `outvote.core.homogeneity` on arrays."""
+"""Do the sites differ? The score of `outvote.core.tally.homogeneity` on arrays."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outvote.core.messages import PlayerId
-from outvote.core.noise import Channel
+from outvote.core.tally.noise import Channel
 from outvote.core.task import Task
 
 FALSE_ALARM = 0.001

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from outvote.core.confidence import Outbid
+from outvote.core.tally.confidence import Outbid
 
 _CLOSE = 1e-8
 """How near an end is to the exact one: absolute for p − q, in parts of p for p/q."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from outvote.core.schedule import Schedule
+from outvote.core.votes.schedule import Schedule
 
 
 class Counts(Protocol):

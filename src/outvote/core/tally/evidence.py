@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import add
 from typing import Any, Protocol, TypeAlias
 
-from outvote.core.bets import Bets, bets, wealth
 from outvote.core.messages import PlayerId
+from outvote.core.tally.bets import Bets, bets, wealth
 from outvote.core.task import Task
 
 Used: TypeAlias = tuple[PlayerId, int, int, int]

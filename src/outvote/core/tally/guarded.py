@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from outvote.core.bets import Bets, bets, wealth
-from outvote.core.evidence import Contest, Used
 from outvote.core.messages import PlayerId
-from outvote.core.pool import Cell, Pool, alike, of_sites, take
+from outvote.core.tally.bets import Bets, bets, wealth
+from outvote.core.tally.evidence import Contest, Used
+from outvote.core.tally.pool import Cell, Pool, alike, of_sites, take
 from outvote.core.task import Task
 
 RECKONING = 16

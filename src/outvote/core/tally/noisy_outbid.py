@@ -1,4 +1,4 @@
-"""How noisy tallies outbid the means of an arm: the `Outbid` of `outvote.core.confidence` with a privacy budget.
+"""How noisy tallies outbid the means of an arm: the `Outbid` of `outvote.core.tally.confidence` with a privacy budget.
 
 A likelihood costs much here. The one rule: what a line of support is proved by are exact tangents of a convex curve.
 """
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from outvote.core.noise import Channel, binomial_law, times_log
+from outvote.core.tally.noise import Channel, binomial_law, times_log
 
 GRID = 128
 """Means on which the mixture lies where tallies are noisy."""

@@ -18,8 +18,8 @@ from outvote.core.announced import Announced
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.events import is_index
 from outvote.core.messages import Elimination, PlayerId, Vote
-from outvote.core.schedule import quorum_reached
 from outvote.core.task import Task
+from outvote.core.votes.schedule import quorum_reached
 
 
 class Stream:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from outvote.core import snapshots
 from outvote.core.batches import ENDLESS, Batch, BatchBook
-from outvote.core.cycle import Cycle
 from outvote.core.events import check_arm, check_reward, find_batch, invalid_reward, nothing_waits, take_closable
 from outvote.core.messages import Elimination, PlayerId, Tally
-from outvote.core.noise import noisy
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.noise import noisy
 from outvote.core.task import Task
 
 if TYPE_CHECKING:

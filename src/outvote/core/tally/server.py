@@ -13,15 +13,15 @@ from typing import Any
 
 from outvote.core import snapshots
 from outvote.core.announced import Announced
-from outvote.core.confidence import Outbid, interval, outbid
-from outvote.core.cycle import Cycle
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.events import is_index
-from outvote.core.evidence import Evidence, log_thresholds
-from outvote.core.guarded import GuardedEvidence
-from outvote.core.homogeneity import Cell, Homogeneity
-from outvote.core.lift import Lift, lift
 from outvote.core.messages import Elimination, PlayerId, Tally
+from outvote.core.tally.confidence import Outbid, interval, outbid
+from outvote.core.tally.cycle import Cycle
+from outvote.core.tally.evidence import Evidence, log_thresholds
+from outvote.core.tally.guarded import GuardedEvidence
+from outvote.core.tally.homogeneity import Cell, Homogeneity
+from outvote.core.tally.lift import Lift, lift
 from outvote.core.task import MOST, Task
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from outvote.core import snapshots
 from outvote.core.batches import ENDLESS, Batch, BatchBook
-from outvote.core.epochs import Instance
 from outvote.core.events import check_arm, check_reward, find_batch, invalid_reward, nothing_waits, take_closable
 from outvote.core.messages import Elimination, PlayerId, Vote
-from outvote.core.schedule import Schedule
 from outvote.core.task import Task
+from outvote.core.votes.epochs import Instance
+from outvote.core.votes.schedule import Schedule
 
 ARM_TRANSITIONS = {
     ("candidate", "epoch ends, mean below the median"): "voted",

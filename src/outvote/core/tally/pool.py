@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from outvote.core.bets import Bets
+from outvote.core.tally.bets import Bets
 
 Cell: TypeAlias = list[int]
 """Of one site: its events, their successes, and the same by size: tallies of the first, their successes, and so on."""

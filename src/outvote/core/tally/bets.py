@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from outvote.core.noise import Channel, binomial_law
+from outvote.core.tally.noise import Channel, binomial_law
 
 CENTRES = {-4.0: 1.0, -2.0: 2.0, 0.0: 2.0, 2.0: 2.0, 4.0: 1.0}
 """Where two arms may lie (log odds), and how much is staked on it."""

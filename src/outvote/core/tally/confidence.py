@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from outvote.core.noise import times_log
-from outvote.core.noisy_outbid import NoisyOutbid
+from outvote.core.tally.noise import times_log
+from outvote.core.tally.noisy_outbid import NoisyOutbid
 
 _PRECISION = 40
 """Halvings of an interval: to twelve digits."""

@@ -1,0 +1,1 @@
+"""Tally: players that report counts, and the server that bets on them."""
