@@ -28,7 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-PLACES: Final = {
+PLACES: Final[dict[str, str | None]] = {
     "agreement/test_jump_law.py": "statistical",
     "agreement/test_tally_law.py": "statistical",
     "attacks": "network",
@@ -40,6 +40,7 @@ PLACES: Final = {
     "docs/test_guides.py": "network",
     "docs/test_tutorial.py": "network",
     "faults": "faults",
+    "faults/test_simulated.py": None,
     "fuzz/test_http.py": "network",
     "whole/test_demo.py": "network",
     "openfeature": "openfeature",
@@ -47,7 +48,7 @@ PLACES: Final = {
     "privacy/test_audit.py": "network",
     "statistical": "statistical",
 }
-"""Folders and files all of whose tests have a marker."""
+"""Folders and files all of whose tests have a marker; None is a file of such a folder that is quick."""
 PROCESSES: Final = frozenset({"start", "server", "secured", "servers", "lasting", "pages", "engines", "place"})
 """Fixtures that start real commands, or engines: their tests are of the network."""
 QUICK: Final = "test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits[tally-arguments0]"
@@ -57,7 +58,7 @@ QUICK: Final = "test_every_protocol_ends_with_the_best_variant_and_accounts_for_
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         path = item.path.relative_to(TESTS)
-        marker = PLACES.get(path.parts[0]) or PLACES.get(path.as_posix())
+        marker = PLACES.get(path.as_posix(), PLACES.get(path.parts[0]))
         if marker is None and PROCESSES & set(getattr(item, "fixturenames", ())):
             marker = "network"
         if marker is not None and item.name != QUICK:
