@@ -110,8 +110,8 @@ def tally_trials(
 
     `order` is the task's cycle; tables are those of `outvote.core.tally.bets`, by size; `level`, `release` and
     `patience` are those of the look at the sites. Fills the regret at the grid points, how many tallies of each size
-    were sent, the bits told to each player and in how many announcements, (arm, draw) of eliminations, the draws of the three
-    ends, and whether the decision is held back at the end.
+    were sent, the bits told to each player and in how many announcements, (arm, draw) of eliminations, the draws of
+    the three ends, and whether the decision is held back at the end.
     """
     players, arms, kinds = len(shares), len(means), len(sizes)
     gaps = means.max() - means
