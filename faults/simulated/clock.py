@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PROCESS: contextvars.ContextVar[set[asyncio.Task[Any]]] = contextvars.ContextVar("PROCESS")
+PROCESS: contextvars.ContextVar[dict[asyncio.Task[Any], None]] = contextvars.ContextVar("PROCESS")
 """The tasks of the simulated process whose code runs now."""
 
 
@@ -51,8 +51,8 @@ def _make_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> as
     task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
     process = PROCESS.get(None)
     if process is not None:
-        process.add(task)
-        task.add_done_callback(process.discard)
+        process[task] = None  # a set would have them in another order in every run
+        task.add_done_callback(lambda done: process.pop(done, None))
     return task
 
 
@@ -62,7 +62,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(work)
     finally:
-        for task in asyncio.all_tasks(loop):
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         loop.close()

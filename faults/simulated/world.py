@@ -94,10 +94,10 @@ class Process:
         self.failure: Exception | None = None
         """What ended it that must not."""
         self._begin = begin
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def start(self) -> None:
-        self._tasks = set()
+        self._tasks = {}
         self.alive = True
         self.spawn(self._run())
 
