@@ -125,13 +125,14 @@ def _counted_twice(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("counted twice", f"{subject} is {count} times in the log")
     said: dict[tuple[str, str], Told] = {}
     tasks = tasks_of(evidence.log)
+    coders = {task_id: Coder(task) for task_id, task in tasks.items()}
     for record in evidence.log:
         where = up_of(record)
         if where is None or where.task_id not in tasks or tasks[where.task_id].protocol != "tally":
             continue
         task = tasks[where.task_id]
         try:
-            tally = Coder(task).read_up(where, record.payload)
+            tally = coders[where.task_id].read_up(where, record.payload)
         except OutvoteError as error:
             yield Finding("wrong", f"{record.subject} is no message: {error}")
             continue

@@ -1,7 +1,7 @@
 """`python -m faults.run`: many schedules, several at a time, and a report of them. Ctrl-C leaves nothing behind.
 
-    PYTHONPATH=tests python -m faults.run --schedules 300 --workers 2 --out out/faults
-    PYTHONPATH=tests python -m faults.run --replay 29
+    PYTHONPATH=tests:. python -m faults.run --schedules 300 --workers 2 --out out/faults
+    PYTHONPATH=tests:. python -m faults.run --replay 29
 
 Exit code 0 if nothing was found, 1 if something was; what a run with findings left behind stays in its folder.
 """

@@ -42,6 +42,7 @@ class Schedule:
     later: tuple[Planned, ...]
     """Tasks that operators create meanwhile."""
     decisions: int
+    """Fewer are made where an edge is shut out: at least 300."""
     faults: tuple[Fault, ...]
     operations: tuple[Operation, ...]
     delay: float
@@ -68,7 +69,7 @@ def make_schedule(seed: int) -> Schedule:
         servers,
         tuple(tasks),
         later,
-        rng.randint(300, 450),
+        rng.randint(450, 550),
         tuple(sorted((_fault(rng, edges, servers) for _ in range(rng.randint(5, 9))), key=lambda fault: fault.at)),
         operations,
         rng.choice((0.001, 0.01, 0.05)),
