@@ -124,9 +124,9 @@ class MemoryLog:
         return ConnectionFigures()
 
     async def append(self, subject: str, payload: bytes) -> bool:
-        new: bool | None
+        store: Callable[[Callable[[bool], None]], None] = partial(self._engine.store, subject, payload)
         pause = 0.02
-        while (new := await self._request(partial(self._engine.store, subject, payload))) is None:
+        while (new := await self._request(store)) is None:
             await asyncio.sleep(pause * self._engine.rng.random())
             pause = min(2 * pause, LONGEST_PAUSE)
         self._engine.acknowledged.append(self._engine.by_subject[subject])
