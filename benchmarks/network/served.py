@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from starlette.types import Receive, Scope, Send
 
 from benchmarks.network.processes import say_json
 from outvote.core.task import Task
 from outvote.edge.api import make_app
-from outvote.edge.bodies import Receive, Scope, Send
 from outvote.edge.site import TICK, Edge
 from outvote.edge.store import EdgeStore
 from outvote.log.records import task_record

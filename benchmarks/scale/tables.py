@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.tables import caveats, number, power, prose, table
 from outvote.log.catch_up import ASK_EVERY
-from outvote.server.poll_rate import QUESTIONS
+from outvote.server.liveness import QUESTIONS
 
 Results: TypeAlias = dict[str, Any]
 

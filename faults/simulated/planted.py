@@ -10,10 +10,10 @@ from unittest import mock
 from faults.simulated.disk import MemoryStore
 from outvote.edge.store import Save
 from outvote.log.log_state import TaskState
-from outvote.log.memory import MemoryLog, MemoryReader
+from outvote.log.memory import MemoryLog
 from outvote.log.records import UpSubject, parse
 
-append, receive, read_to = MemoryLog.append, TaskState.receive, MemoryReader._read_to
+append, receive, read_to = MemoryLog.append, TaskState.receive, MemoryLog._read_to
 save = MemoryStore.save
 
 
@@ -44,10 +44,10 @@ def forget_a_deletion(self: MemoryStore, task_id: str) -> None:
     """An edge keeps in its store what is left of a deleted task."""
 
 
-def apply_out_of_order(self: MemoryReader, end: int) -> None:
+def apply_out_of_order(self: MemoryLog, end: int) -> None:
     """A server reads two records in the wrong order."""
     records = self._engine.records
-    if self._log.connected and end - self.read >= 2:
+    if self.connected and self._on_record is not None and end - self.read >= 2:
         self.read += 2
         self._on_record(records[self.read - 1])
         self._on_record(records[self.read - 2])
@@ -59,7 +59,7 @@ BUGS: Final[dict[str, tuple[Any, str, Callable[..., Any]]]] = {
     "publish twice": (MemoryLog, "append", publish_twice),
     "count twice": (TaskState, "receive", count_twice),
     "forget a deletion": (MemoryStore, "drop_task", forget_a_deletion),
-    "apply out of order": (MemoryReader, "_read_to", apply_out_of_order),
+    "apply out of order": (MemoryLog, "_read_to", apply_out_of_order),
 }
 
 

@@ -22,8 +22,7 @@ from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS, An
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import task_record
-from outvote.server.liveness import SILENT_AFTER
-from outvote.server.poll_rate import LEAST_HEARD, QUESTIONS, PollRate
+from outvote.server.liveness import LEAST_HEARD, QUESTIONS, SILENT_AFTER, Liveness
 
 MANY = 1_000_000
 NAMED: dict[str, Any] = {**TALLY, "players": ["ams", "fra"]}
@@ -33,41 +32,41 @@ NAMED: dict[str, Any] = {**TALLY, "players": ["ams", "fra"]}
 
 @pytest.mark.parametrize("alive", [0, 1, 5_000, int(ASK_EVERY * QUESTIONS)])
 def test_a_fleet_whose_questions_can_be_answered_asks_as_always(alive: int) -> None:
-    pace = PollRate()
-    pace.update(alive, 0.0)
+    pace = Liveness(0.0)
+    pace.set_period(alive, 0.0)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, SILENT_AFTER)
 
 
 def test_a_million_edges_ask_no_more_often_than_can_be_answered() -> None:
-    pace = PollRate()
-    pace.update(MANY, 0.0)
+    pace = Liveness(0.0)
+    pace.set_period(MANY, 0.0)
     assert MANY / pace.period <= QUESTIONS
     assert pace.silent_after == 2.5 * pace.period
 
 
 def test_servers_side_by_side_share_the_questions() -> None:
-    pace = PollRate()
+    pace = Liveness(0.0)
     for number in range(LEAST_HEARD):
-        pace.hear()
+        pace.questions += 1
         if number % 4 == 0:
-            pace.answer()
-    pace.update(MANY, 0.0)
+            pace.answers += 1
+    pace.set_period(MANY, 0.0)
     assert pace.period == MANY / 4 / QUESTIONS
 
 
 def test_nobody_is_told_to_wait_for_longer_than_edges_believe() -> None:
-    pace = PollRate()
-    pace.update(100 * MANY, 0.0)
+    pace = Liveness(0.0)
+    pace.set_period(100 * MANY, 0.0)
     assert pace.period == LONGEST_PAUSE
 
 
 def test_an_edge_that_was_told_to_wait_is_not_silent_when_others_need_not_any_more() -> None:
-    pace = PollRate()
-    pace.update(MANY, 0.0)
+    pace = Liveness(0.0)
+    pace.set_period(MANY, 0.0)
     long = pace.silent_after
-    pace.update(10, 5.0)
+    pace.set_period(10, 5.0)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, long)
-    pace.update(10, long + 1)
+    pace.set_period(10, long + 1)
     assert (pace.period, pace.silent_after) == (ASK_EVERY, SILENT_AFTER)
 
 
@@ -100,12 +99,12 @@ def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(engine: Engi
             assert 0.75 * ASK_EVERY <= min(usual) < max(usual) <= ASK_EVERY
             assert len(set(usual)) > 100
             assert edge._spread == 0
-            server.monitor.poll_rate.period = 200.0
+            server.monitor.liveness.period = 200.0
             assert await edge.catch_up()
             seldom = [edge._pause(True, False) for _ in range(200)]
             assert 150 <= min(seldom) < max(seldom) <= 200
             assert edge._spread == 200 - ASK_EVERY
-            server.monitor.poll_rate.period = ASK_EVERY
+            server.monitor.liveness.period = ASK_EVERY
             assert await edge.catch_up()
             assert edge._pause(True, False) <= ASK_EVERY
             await edge.stop()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outvote.access.kits import Certificate
 from outvote.access.tls import server_context
@@ -25,15 +26,10 @@ from outvote.edge.bodies import (
     JSON,
     LARGEST_BODY,
     Answer,
-    App,
     Decision,
     Exposure,
     Health,
-    Message,
-    Receive,
     Reward,
-    Scope,
-    Send,
     TaskList,
     TaskView,
     answer,
@@ -105,7 +101,7 @@ def make_app(
     tokens: TokenBook | None = None,
     hosts: Collection[str] | None = None,
     traffic: Traffic | None = None,
-) -> App:
+) -> ASGIApp:
     """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store.
 
     With `tokens` one is needed; with `hosts` it must be called one of them. Its metrics show `traffic`.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from starlette.types import Message, Receive, Scope
 
 from outvote.web.problems import BodyTooLarge
 
@@ -13,12 +13,6 @@ LARGEST_BODY: Final = 64 * 1024
 """Bytes. The rest of a larger body is discarded as it comes."""
 EXPOSED: Final = '{"arm": "green"}'
 EXAMPLE: Final = '{"arm": "green", "ticket": "17", "reward": 1}'
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Decision(msgspec.Struct, frozen=True):

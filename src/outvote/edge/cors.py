@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from outvote.core.errors import InvalidTask
-from outvote.edge.bodies import App, Message, Receive, Scope, Send
 
 ANY: Final = "*"
 ALLOWED: Final = [
@@ -51,7 +52,7 @@ def _is_origin(text: str) -> bool:
 class Cors:
     """An application that pages of these origins may use."""
 
-    def __init__(self, app: App, origins: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
         self._app = app
         self._origins = {origin.encode() for origin in origins}
         self._any = ANY in origins

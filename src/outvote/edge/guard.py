@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from outvote.access.tokens import TokenBook, bearer
-from outvote.edge.bodies import App, Receive, Scope, Send
 from outvote.edge.ofrep import refused
-from outvote.web.problems import Problem, named
 from outvote.web.refusals import (
     NO_TOKEN,
     NOT_FOR_EDGES,
@@ -31,7 +31,7 @@ class EdgeGuard:
 
     def __init__(
         self,
-        app: App,
+        app: ASGIApp,
         refused: Counter[int],
         *,
         tokens: TokenBook | None = None,
@@ -73,7 +73,7 @@ class EdgeGuard:
     async def _turn_away(self, refusal: Refusal, scope: Scope, send: Send) -> None:
         self._refused[refusal.status] += 1
         self._refusals.note(refusal.reason)
-        found = refused(scope["path"], Problem(*named(refusal.kind), refusal.status, refusal.detail))
+        found = refused(scope["path"], refusal.problem)
         headers = [*found.headers, *refusal.headers]
         await send({"type": "http.response.start", "status": found.status, "headers": headers})
         await send({"type": "http.response.body", "body": found.body})

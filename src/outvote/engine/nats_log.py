@@ -57,7 +57,7 @@ MUST_AGREE = ("subjects", "storage", "max_msgs_per_subject", "discard", "discard
 
 
 class NatsLog:
-    """A connection that comes back by itself."""
+    """The `Log` on NATS JetStream: a connection that comes back by itself."""
 
     def __init__(self, urls: str, *, name: str, patience: float | None = None, access: Access | None = None) -> None:
         """`urls` are separated by commas; without `patience`, in seconds, `open` tries for ever."""
@@ -153,7 +153,6 @@ class NatsLog:
             return await self._stream.add_stream(wanted)
 
     async def append(self, subject: str, payload: bytes) -> bool:
-        """Store a record once; returns whether it is new. Tries until the engine has answered."""
         pause = 0.02
         while True:
             try:
@@ -176,7 +175,6 @@ class NatsLog:
         return message.data or b""
 
     async def log_end(self) -> int:
-        """How far the log reaches. Tries until the engine has answered."""
         while True:
             try:
                 return (await self._stream.stream_info(STREAM)).state.last_seq
@@ -185,18 +183,14 @@ class NatsLog:
             await asyncio.sleep(0.1)
 
     async def follow(self, on_record: Callable[[Record], None]) -> Follower:
-        """Give every record of the log to `on_record`, in order; goes on in the background."""
         follower = Follower(self._stream, STREAM, on_record, doubt=self._client.check)
         await follower.start()
         self._followers.append(follower)
         return follower
 
     async def listen(self, hear: Callable[[str, bytes], None]) -> None:
-        """Live news: what goes down, as it is stored. What is missed is missed: catch up.
-
-        Only what the engine says to be a copy of a record is news. Somebody who is let in may not publish news, but can
-        ask for an answer, or for an acknowledgement, on any subject, and so also where news comes.
-        """
+        """Only what the engine says to be a copy of a record is news. Somebody who is let in may not publish news, but
+        can ask for an answer, or for an acknowledgement, on any subject, and so also where news comes."""
 
         async def take(message: Msg) -> None:
             said = message.headers or {}
@@ -209,7 +203,6 @@ class NatsLog:
         await self._client.settle()
 
     async def overhear(self, heard: Callable[[str], None]) -> None:
-        """Who catches up, whichever server answers: the signs of life of all edges."""
 
         async def take(message: Msg) -> None:
             heard(message.subject.rpartition(".")[2])
@@ -218,7 +211,6 @@ class NatsLog:
         await self._client.settle()
 
     async def ask(self, edge: str, question: Question) -> Answer | None:
-        """Catch up: ask any server; None if none answers in time. Raises `MalformedMessage` for what is no answer."""
         try:
             answer = await self._client.request(f"{SYNC}.{edge}", encode(question), timeout=PATIENCE)
         except (TimeoutError, NatsError):
@@ -226,9 +218,7 @@ class NatsLog:
         return read_answer(answer.data)
 
     async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
-        """Be one of the servers that answer those who catch up; None is no answer.
-
-        Who asks says where the answer goes, which may be where others hear news. So it has no header: nats-py's own
+        """Who asks says where the answer goes, which may be where others hear news. So it has no header: nats-py's own
         `respond` would send those of the question back, and among them what marks a copy of a record.
         """
 

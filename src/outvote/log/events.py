@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+import msgspec
 
 from outvote.core.messages import Elimination
 
 
-class TaskCreated(NamedTuple):
+class Event(msgspec.Struct, frozen=True):
+    """Something happened to a task."""
+
     task_id: str
 
 
-class TaskUnreadable(NamedTuple):
+class TaskCreated(Event, frozen=True):
+    """Its record is in the log, and nobody had its name."""
+
+
+class TaskUnreadable(Event, frozen=True):
     """This version cannot read a task's record: it skips the task, and people are told."""
 
-    task_id: str
     reason: str
 
 
-class TaskStopped(NamedTuple):
-    task_id: str
+class TaskStopped(Event, frozen=True):
+    """Nothing more is decided."""
 
 
-class TaskDeleted(NamedTuple):
-    task_id: str
+class TaskDeleted(Event, frozen=True):
     name: str
 
 
-class ExpectationStated(NamedTuple):
-    task_id: str
+class ExpectationStated(Event, frozen=True):
+    """Operators said what they expect of it."""
 
 
-class KillSwitchUsed(NamedTuple):
-    task_id: str
+class KillSwitchUsed(Event, frozen=True):
     killed: bool
     changed: bool
     """It was not so before."""
 
 
-class MessageStored(NamedTuple):
+class MessageStored(Event, frozen=True):
     """A message of an edge is in the log."""
 
-    task_id: str
     edge: str
     incarnation: str
     bits: int
@@ -49,48 +51,29 @@ class MessageStored(NamedTuple):
     """The core took it; otherwise it is a fault or an attack."""
 
 
-class EliminationDue(NamedTuple):
+class EliminationDue(Event, frozen=True):
     """The core eliminates arms that the log still has: publish it."""
 
-    task_id: str
     elimination: Elimination
 
 
-class ArmsEliminated(NamedTuple):
+class ArmsEliminated(Event, frozen=True):
     """The log has an elimination: it has happened."""
 
-    task_id: str
     number: int
     elimination: Elimination
     messages: int
     """Counted messages of the task before it."""
 
 
-class HoldChanged(NamedTuple):
+class HoldChanged(Event, frozen=True):
     """The core found that sites differ, and eliminates nothing until they agree; or they do again."""
 
-    task_id: str
     held: bool
 
 
-class EdgeDiscounted(NamedTuple):
+class EdgeDiscounted(Event, frozen=True):
     """What an edge had sent in a task counts no more."""
 
-    task_id: str
     edge: str
     messages: int
-
-
-Event: TypeAlias = (
-    TaskCreated
-    | TaskUnreadable
-    | TaskStopped
-    | TaskDeleted
-    | ExpectationStated
-    | KillSwitchUsed
-    | MessageStored
-    | EliminationDue
-    | ArmsEliminated
-    | HoldChanged
-    | EdgeDiscounted
-)

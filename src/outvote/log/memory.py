@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from outvote.log.catch_up import Answer, Question
@@ -40,63 +41,58 @@ class MemoryEngine:
 
     def __init__(self, wire: Wire | None = None, *, rng: random.Random | None = None) -> None:
         self.records: list[Record] = []
+        self.by_subject: dict[str, Record] = {}
         self.acknowledged: list[Record] = []
         """What somebody was told to be stored."""
         self.wire = wire or Wire()
         self.rng = rng or random.Random()
-        self._by_subject: dict[str, Record] = {}
-        self._clients: list[MemoryLog] = []
+        self.clients: dict[MemoryLog, None] = {}
 
     def connect(self, name: str) -> MemoryLog:
         log = MemoryLog(name, self)
-        self._clients.append(log)
+        self.clients[log] = None
         return log
 
-    def leave(self, client: MemoryLog) -> None:
-        if client in self._clients:
-            self._clients.remove(client)
-
-    def store(self, subject: str, payload: bytes) -> bool | None:
-        """Store a record and tell everybody; False if its subject has one, None if nothing can be stored now."""
+    def store(self, subject: str, payload: bytes, reply: Callable[[bool], None]) -> None:
+        """Store a record and tell everybody, unless its subject has one; no reply if nothing can be stored now."""
         if not self.wire.takes(subject):
-            return None
-        there = self._by_subject.get(subject)
-        if there is not None:
-            return False
-        record = Record(subject, payload, len(self.records) + 1, asyncio.get_running_loop().time())
-        self.records.append(record)
-        self._by_subject[subject] = record
-        for client in self._clients:
-            client.on_stored(record)
-        return True
+            return
+        new = subject not in self.by_subject
+        if new:
+            record = Record(subject, payload, len(self.records) + 1, asyncio.get_running_loop().time())
+            self.records.append(record)
+            self.by_subject[subject] = record
+            for client in self.clients:
+                client.on_stored(record)
+        reply(new)
 
-    def acknowledge(self, subject: str) -> None:
-        self.acknowledged.append(self._by_subject[subject])
-
-    def put(self, edge: str, question: Question, reply: Callable[[Answer | None], None]) -> None:
-        """Give a question to one of the servers that answer; nothing comes back where there is none."""
-        servers = [client for client in self._clients if client.connected and client.answers]
+    def ask(self, edge: str, question: Question, reply: Callable[[Answer | None], None]) -> None:
+        """Give a question to one of the servers that answer; the reply is None where there is none."""
+        servers = [client for client in self.clients if client.connected and client.on_asked is not None]
         for client in servers:
             client.on_question(edge)
-        if not servers:
-            reply(None)
-            return
-        self.rng.choice(servers).on_asked(edge, question, reply)
+        chosen = self.rng.choice(servers).on_asked if servers else None
+        answer = None if chosen is None else chosen(edge, question)
+        if chosen is None or answer is not None:
+            reply(answer)
 
 
 class MemoryLog:
-    """The connection of one edge or server."""
+    """The connection of one edge or server. A server's is its own `Reader`."""
 
     def __init__(self, name: str, engine: MemoryEngine) -> None:
         self.name = name
         self.reconnected = asyncio.Event()
         self.connected = True
-        self.answers = False
-        self._engine = engine
-        self._readers: list[MemoryReader] = []
+        self.writable = True
+        self.read = 0
+        """Records that were given to `on_record`."""
+        self.on_asked: Callable[[str, Question], Answer | None] | None = None
+        self.on_question: Callable[[str], None] = lambda edge: None
+        self._on_record: Callable[[Record], None] | None = None
         self._on_news: Callable[[str, bytes], None] | None = None
-        self._reply: Callable[[str, Question], Answer | None] | None = None
-        self._on_question: Callable[[str], None] | None = None
+        self._engine = engine
+        self._reached = asyncio.Event()
 
     # ---- what happens to the connection
 
@@ -108,13 +104,12 @@ class MemoryLog:
         if not self.connected:
             self.connected = True
             self.reconnected.set()
-            for reader in self._readers:
-                reader.schedule()
+            self._schedule()
 
     def crash(self) -> None:
         """Be gone at once. What is on the way to the log still arrives there."""
         self.connected = False
-        self._engine.leave(self)
+        self._engine.clients.pop(self, None)
 
     # ---- what everybody does
 
@@ -129,34 +124,34 @@ class MemoryLog:
         return ConnectionFigures()
 
     async def append(self, subject: str, payload: bytes) -> bool:
+        store: Callable[[Callable[[bool], None]], None] = partial(self._engine.store, subject, payload)
         pause = 0.02
-        while (new := await self._request(subject, payload)) is None:
+        while (new := await self._request(store)) is None:
             await asyncio.sleep(pause * self._engine.rng.random())
             pause = min(2 * pause, LONGEST_PAUSE)
-        self._engine.acknowledge(subject)
+        self._engine.acknowledged.append(self._engine.by_subject[subject])
         return new
-
-    async def log_end(self) -> int:
-        while not self.connected:
-            await asyncio.sleep(0.1)
-        return len(self._engine.records)
 
     # ---- servers
 
     async def prepare(self) -> None:
         await self.open()
 
-    async def follow(self, on_record: Callable[[Record], None]) -> MemoryReader:
-        reader = MemoryReader(self, self._engine, on_record)
-        self._readers.append(reader)
-        reader.schedule()
-        return reader
+    async def log_end(self) -> int:
+        while not self.connected:
+            await asyncio.sleep(0.1)
+        return self.end
+
+    async def follow(self, on_record: Callable[[Record], None]) -> MemoryLog:
+        self._on_record = on_record
+        self._schedule()
+        return self
 
     async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
-        self._reply, self.answers = reply, True
+        self.on_asked = reply
 
     async def overhear(self, on_question: Callable[[str], None]) -> None:
-        self._on_question = on_question
+        self.on_question = on_question
 
     # ---- edges
 
@@ -164,66 +159,9 @@ class MemoryLog:
         self._on_news = on_news
 
     async def ask(self, edge: str, question: Question) -> Answer | None:
-        waiting: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        return await self._request(partial(self._engine.ask, edge, question))
 
-        def reply(answer: Answer | None) -> None:
-            self._carry(lambda: None if waiting.done() else waiting.set_result(answer))
-
-        self._carry(lambda: self._engine.put(edge, question, reply))
-        return await _in_time(waiting)
-
-    # ---- how it works
-
-    def on_stored(self, record: Record) -> None:
-        for reader in self._readers:
-            reader.schedule()
-        if self._on_news is not None and record.subject.startswith(DOWN):
-            self._carry(lambda: self._hear(record))
-
-    def on_question(self, edge: str) -> None:
-        if self._on_question is not None:
-            self._on_question(edge)
-
-    def on_asked(self, edge: str, question: Question, reply: Callable[[Answer | None], None]) -> None:
-        if self._reply is not None and (answer := self._reply(edge, question)) is not None:
-            reply(answer)
-
-    def _hear(self, record: Record) -> None:
-        if self.connected and self._on_news is not None:
-            self._on_news(record.subject, record.payload)
-
-    async def _request(self, subject: str, payload: bytes) -> bool | None:
-        """Ask once for a record to be stored; None if no answer came."""
-        waiting: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
-
-        def arrive() -> None:
-            new = self._engine.store(subject, payload)
-            if new is not None:
-                self._carry(lambda: None if waiting.done() else waiting.set_result(new))
-
-        self._carry(arrive)
-        return await _in_time(waiting)
-
-    def _carry(self, deliver: Callable[[], None]) -> None:
-        """Take a message from or to this client, in so many copies as the wire makes of it."""
-        if not self.connected:
-            return
-        loop = asyncio.get_running_loop()
-        for delay in self._engine.wire.copies(self.name):
-            loop.call_later(delay, deliver)
-
-
-class MemoryReader:
-    """Reads the log for one server."""
-
-    def __init__(self, log: MemoryLog, engine: MemoryEngine, on_record: Callable[[Record], None]) -> None:
-        self.read = 0
-        self.writable = True
-        self._log = log
-        self._engine = engine
-        self._on_record = on_record
-        self._reached = asyncio.Event()
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    # ---- reading
 
     @property
     def end(self) -> int:
@@ -239,32 +177,46 @@ class MemoryReader:
             await self._reached.wait()
 
     async def watch(self) -> None:
-        await self._failed
+        await asyncio.get_running_loop().create_future()
 
-    def schedule(self) -> None:
+    def _schedule(self) -> None:
         """Read on in a while, as far as the log reaches now."""
-        end = self.end
-        loop = asyncio.get_running_loop()
-        for delay in self._engine.wire.copies(self._log.name) or (PATIENCE,):  # what is lost is sent again
-            loop.call_later(delay, self._read_to, end)
+        if self._on_record is not None:
+            for delay in self._engine.wire.copies(self.name) or (PATIENCE,):  # what is lost is sent again
+                asyncio.get_running_loop().call_later(delay, self._read_to, self.end)
 
     def _read_to(self, end: int) -> None:
-        while self._log.connected and self.read < end:
+        while self.connected and self.read < end and self._on_record is not None:
             self.read += 1
             self._on_record(self._engine.records[self.read - 1])
         if self.current:
             self._reached.set()
 
+    # ---- how it works
 
-async def _in_time(waiting: asyncio.Future[T | None]) -> T | None:
-    """What comes within `PATIENCE`; None if nothing does."""
+    def on_stored(self, record: Record) -> None:
+        self._schedule()
+        if self._on_news is not None and record.subject.startswith(DOWN):
+            self._carry(self._hear, record)
 
-    def give_up() -> None:
-        if not waiting.done():
-            waiting.set_result(None)
+    def _hear(self, record: Record) -> None:
+        if self.connected and self._on_news is not None:
+            self._on_news(record.subject, record.payload)
 
-    timer = asyncio.get_running_loop().call_later(PATIENCE, give_up)
-    try:
-        return await waiting
-    finally:
-        timer.cancel()
+    async def _request(self, serve: Callable[[Callable[[T], None]], None]) -> T | None:
+        """Ask the engine once; None if no reply comes in time."""
+        waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def arrive(reply: T) -> None:
+            if not waiting.done():
+                waiting.set_result(reply)
+
+        self._carry(serve, partial(self._carry, arrive))
+        await asyncio.wait([waiting], timeout=PATIENCE)
+        return waiting.result() if waiting.done() else None
+
+    def _carry(self, deliver: Callable[..., None], *what: object) -> None:
+        """Take a message from or to this client, in so many copies as the wire makes of it."""
+        if self.connected:
+            for delay in self._engine.wire.copies(self.name):
+                asyncio.get_running_loop().call_later(delay, deliver, *what)

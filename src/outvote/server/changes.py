@@ -21,7 +21,8 @@ class Changes:
     """One source, any number of watchers."""
 
     def __init__(self) -> None:
-        self._watchers: set[_Watcher] = set()
+        self._watchers: dict[asyncio.Event, set[str]] = {}
+        """What wakes each, and what has changed since it was last told."""
         self._closed = False
 
     @property
@@ -29,39 +30,33 @@ class Changes:
         return len(self._watchers)
 
     def note(self, *topics: str) -> None:
-        for watcher in self._watchers:
-            watcher.topics.update(topics)
-            watcher.woken.set()
+        for woken, changed in self._watchers.items():
+            changed.update(topics)
+            woken.set()
 
     def close(self) -> None:
         """Every watcher ends."""
         self._closed = True
-        for watcher in self._watchers:
-            watcher.woken.set()
+        for woken in self._watchers:
+            woken.set()
 
     async def watch(self) -> AsyncIterator[frozenset[str]]:
         """What has changed since the last time; nothing, now and then, and at once at the beginning."""
-        watcher = _Watcher()
-        self._watchers.add(watcher)
+        woken = asyncio.Event()
+        self._watchers[woken] = set()
         try:
             yield frozenset()
             while not self._closed:
                 try:
-                    await asyncio.wait_for(watcher.woken.wait(), BEAT)
+                    await asyncio.wait_for(woken.wait(), BEAT)
                 except TimeoutError:
                     yield frozenset()
                     continue
-                watcher.woken.clear()
+                woken.clear()
                 if self._closed:
                     return
-                topics, watcher.topics = frozenset(watcher.topics), set()
+                topics, self._watchers[woken] = frozenset(self._watchers[woken]), set()
                 yield topics
                 await asyncio.sleep(PAUSE)
         finally:
-            self._watchers.discard(watcher)
-
-
-class _Watcher:
-    def __init__(self) -> None:
-        self.topics: set[str] = set()
-        self.woken = asyncio.Event()
+            del self._watchers[woken]

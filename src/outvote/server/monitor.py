@@ -14,7 +14,6 @@ from outvote.log.log_state import LogState
 from outvote.server.changes import FLEET, Changes
 from outvote.server.event_log import EventLog
 from outvote.server.liveness import EdgeState, Liveness
-from outvote.server.poll_rate import PollRate
 
 LOOK_EVERY: Final = 5.0
 """Seconds between two looks at who has fallen silent."""
@@ -26,7 +25,6 @@ class Monitor:
     def __init__(self, state: LogState, clock: Callable[[], float]) -> None:
         """`clock` gives seconds since 1970."""
         self.liveness = Liveness(clock())
-        self.poll_rate = PollRate()
         self.changes = Changes()
         self._state = state
         self._clock = clock
@@ -51,13 +49,13 @@ class Monitor:
 
     def on_question(self, edge: str) -> None:
         """An edge asked what it may have missed, whichever server answers."""
-        self.poll_rate.hear()
+        self.liveness.questions += 1
         self._note_sign(edge)
 
     def on_answer(self) -> float | None:
         """This server answers an edge: seconds after which the edge shall ask again, where there are very many."""
-        self.poll_rate.answer()
-        return self.poll_rate.period if self.poll_rate.period > ASK_EVERY else None
+        self.liveness.answers += 1
+        return self.liveness.period if self.liveness.period > ASK_EVERY else None
 
     def edges(self) -> Iterator[tuple[str, EdgeState, EdgeHistory]]:
         """All edges that there are, in the order of their names."""
@@ -83,8 +81,7 @@ class Monitor:
         before: object = None
         while True:
             counts = self.edge_counts()
-            self.poll_rate.update(counts["alive"], self._clock())
-            self.liveness.silent_after = self.poll_rate.silent_after
+            self.liveness.set_period(counts["alive"], self._clock())
             now = status(), counts
             if now != before:
                 self.changes.note(FLEET)

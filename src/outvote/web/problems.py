@@ -77,20 +77,17 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
 )
 
 
-def named(kind: str) -> tuple[str, str]:
-    """The type and the title of a problem of this kind."""
-    return f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize()
+def problem(kind: str, status: int, detail: str, longest: int = LONGEST_DETAIL) -> Problem:
+    """A problem of this kind. A detail may hold what was received: it is cut after `longest` characters."""
+    detail = detail if len(detail) <= longest else detail[:longest] + "…"
+    if not kind:  # nothing is to be said beyond the status, and then its title is the status's own phrase
+        return Problem("about:blank", HTTPStatus(status).phrase, status, detail)
+    return Problem(f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize(), status, detail)
 
 
 def problem_of(error: Exception) -> Problem:
     """What to answer. An error without an entry is a 500, and says nothing of what happened inside."""
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
-            detail = str(error)
-            if len(detail) > LONGEST_DETAIL:
-                detail = detail[:LONGEST_DETAIL] + "…"
-            if not name:  # nothing is to be said beyond the status, and then its title is the status's own phrase
-                return Problem("about:blank", status.phrase, status.value, detail)
-            return Problem(*named(name), status.value, detail)
-    status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return Problem("about:blank", status.phrase, status.value, "the edge failed at this request: its log says where")
+            return problem(name, status.value, str(error))
+    return problem("", 500, "the edge failed at this request: its log says where")

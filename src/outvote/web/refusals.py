@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from outvote.observability.logs import event
 from outvote.observability.once_per_minute import OncePerMinute
 from outvote.web.exposure import host_of
+from outvote.web.problems import Problem, problem
 
 MOST_KNOWN: Final = 100
 """Values of `Host` that are remembered to be good: a port may be any."""
@@ -35,6 +36,10 @@ class Refusal(NamedTuple):
     kind: str
     """For programs: the end of the problem's type."""
     detail: str
+
+    @property
+    def problem(self) -> Problem:
+        return problem(self.kind, self.status, self.detail)
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import msgspec
 
 from outvote.server.liveness import EdgeState
@@ -55,7 +57,5 @@ def edge_list(server: SyncServer) -> EdgeList:
         )
         for name, state, history in server.monitor.edges()
     )
-    counts: dict[EdgeState, int] = {"alive": 0, "awaited": 0, "silent": 0, "missing": 0}
-    for each in edges:
-        counts[each.state] += 1
+    counts: dict[EdgeState, int] = {state: sum(edge.state == state for edge in edges) for state in get_args(EdgeState)}
     return EdgeList(edges, counts, server.monitor.liveness.silent_after, server.monitor.liveness.started)

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from outvote.access.tokens import TokenBook, Verdict, bearer
-from outvote.web.problems import Problem, named
+from outvote.web.problems import Problem
 from outvote.web.refusals import (
     NO_TOKEN,
     NOT_FOR_SERVERS,
@@ -99,7 +99,7 @@ class AdminGuard:
         if refusal.status == 401 and self._has_login and wants_page:
             return RedirectResponse(login_path(request, refusal.reason), status_code=303)
         headers = {name.decode(): value.decode() for name, value in refusal.headers}
-        return self._refuse(request, Problem(*named(refusal.kind), refusal.status, refusal.detail), headers)
+        return self._refuse(request, refusal.problem, headers)
 
 
 def visitor(request: Request) -> Verdict | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
@@ -14,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outvote.server.admin.requests import LARGEST_BODY, Refused
-from outvote.web.problems import Problem
+from outvote.web.problems import Problem, problem
 
 PIECE: Final = 64 * 1024
 """Bytes."""
@@ -113,13 +112,11 @@ def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Aw
         allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))  # it comes from a set
         there = f"allowed is {allowed}" if allowed else "see /openapi.json for what there is"
         detail = f"{request.method} {request.url.path!r} is not possible: {there}"
-        problem = Problem("about:blank", error.detail, error.status_code, detail)
-        return refuse(request, problem, {"Allow": allowed} if allowed else None)
+        said = Problem("about:blank", error.detail, error.status_code, detail)
+        return refuse(request, said, {"Allow": allowed} if allowed else None)
 
     async def on_error(request: Request, error: Exception) -> Response:
         """The rest; its trace goes to standard error."""
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
-        told = "the server failed at this request: its log says where"
-        return refuse(request, Problem("about:blank", status.phrase, status, told))
+        return refuse(request, problem("", 500, "the server failed at this request: its log says where"))
 
     return {Refused: on_refused, HTTPException: on_http, Exception: on_error}

@@ -13,7 +13,7 @@ from outvote.core.task import NAME, PROTOCOLS, RULES, Task, is_record
 from outvote.log import expectation
 from outvote.log.expectation import Expectation
 from outvote.log.records import task_record
-from outvote.web.problems import Problem
+from outvote.web.problems import problem
 
 LARGEST_BODY: Final = 64 * 1024
 """Bytes of a request, and of a task's record: the engine stores no larger one."""
@@ -60,8 +60,7 @@ class Refused(OutvoteError):
 
     def __init__(self, status: int, kind: str, detail: str) -> None:
         super().__init__(detail)
-        detail = detail if len(detail) <= LONGEST_DETAIL else detail[:LONGEST_DETAIL] + "…"
-        self.problem = Problem(f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize(), status, detail)
+        self.problem = problem(kind, status, detail, LONGEST_DETAIL)
 
 
 def read_task(body: bytes) -> Task:
