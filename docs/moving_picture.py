@@ -69,7 +69,7 @@ async def work(path: Path) -> None:
         async def stay(ended: story.Story) -> None:
             await asyncio.gather(*filming)
 
-        await story.tell(chosen, chaos=False, look=look, stay=stay)
+        await story.tell(chosen, look=look, stay=stay)
         await chromium.close()
     write(frames, path)
 

@@ -5,7 +5,6 @@ No cluster runs here: nothing was applied. `kubectl kustomize` puts them togethe
 
 from __future__ import annotations
 
-import base64
 import re
 import shutil
 import subprocess
@@ -19,15 +18,16 @@ import yaml
 
 from outvote.access.kits import read_edge_kit, read_server_kit
 from outvote.cli.main import make_parser
-from outvote.fleet.export import read_kit, secret_manifest, secret_name
 from outvote.fleet.folder import Fleet
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
 VERSIONS = ("1.31", "1.37")
 """The first in which all of this is stable or on by default, and the last whose schemas are installed."""
-KITS = ("server", "engine-1", "engine-2", "engine-3", "paris")
-"""What `outvote fleet export --format kubernetes` makes Secrets of."""
+KITS = {name: f"outvote-{name}" for name in ("server", "engine-1", "engine-2", "engine-3")} | {
+    "edges/paris": "outvote-edge-paris"
+}
+"""Kits by their folders, and the Secrets that docs/howto/deploy.md makes of them."""
 
 Manifest: TypeAlias = dict[str, Any]
 
@@ -208,24 +208,31 @@ def test_volumes_are_declared_and_their_secrets_are_kits() -> None:
                 assert kind["defaultMode"] == 0o440
                 assert pod["spec"]["securityContext"]["fsGroup"] == 10001
             assert "configMap" not in volume
-    assert used == {secret_name(kit) for kit in KITS}
+    assert used == set(KITS.values())
+
+
+def test_the_guide_makes_each_secret_of_its_kit() -> None:
+    guide = (ROOT / "docs" / "howto" / "deploy.md").read_text(encoding="utf-8")
+    made = re.findall(r"^kubectl create secret generic (\S+) .*--from-file outvote-fleet/(\S+)", guide, re.MULTILINE)
+    assert {kit: name for name, kit in made} == KITS
 
 
 @pytest.mark.parametrize("kit", KITS)
 def test_secrets_of_a_fleet_have_what_the_pods_mount(kit: str, large_fleet: Fleet, tmp_path: Path) -> None:
-    secret = yaml.safe_load(secret_manifest(read_kit(large_fleet, kit), name=kit, namespace="outvote"))
-    kubernetes_validate.validate(secret, VERSIONS[-1], strict=True)
+    # As `kubectl create secret generic --from-file` reads a folder.
+    files = {path.name: path for path in (large_fleet.folder / kit).iterdir() if path.is_file()}
+    assert all(re.fullmatch(r"[-._a-zA-Z0-9]+", name) for name in files)
     if kit.startswith("engine"):
         [engine] = [each for each in of("StatefulSet") if each["metadata"]["name"] == "engine"]
         [volume] = [each for each in engine["spec"]["template"]["spec"]["volumes"] if each["name"] == "kits"]
         [items] = [
             source["secret"]["items"]
             for source in volume["projected"]["sources"]
-            if source["secret"]["name"] == secret["metadata"]["name"]
+            if source["secret"]["name"] == KITS[kit]
         ]
         mounted = {item["key"] for item in items}
-        assert mounted <= secret["data"].keys()
-        conf = base64.b64decode(secret["data"]["nats.conf"]).decode()
+        assert mounted <= files.keys()
+        conf = files["nats.conf"].read_text()
         assert set(re.findall(r'_file: "([^"]+)"', conf)) == mounted - {"nats.conf"}
         [container] = engine["spec"]["template"]["spec"]["containers"]
         assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/var/lib/nats", container["workingDir"]]
@@ -234,11 +241,13 @@ def test_secrets_of_a_fleet_have_what_the_pods_mount(kit: str, large_fleet: Flee
         assert re.findall(r"^  listen: \"0\.0\.0\.0:(\d+)\"", conf, re.MULTILINE) == ["6322"]
         assert {port["containerPort"] for port in container["ports"]} == {4322, 6322, 8222}
         return
-    for name, content in secret["data"].items():  # as in the pod: readable by the group
-        (tmp_path / name).write_bytes(base64.b64decode(content))
+    for name, path in files.items():  # as in the pod: readable by the group
+        (tmp_path / name).write_bytes(path.read_bytes())
         (tmp_path / name).chmod(0o440)
     found = read_server_kit(tmp_path) if kit == "server" else read_edge_kit(tmp_path)
-    assert found.nats == tuple(f"tls://{name}.engine.outvote.svc.cluster.local:4322" for name in KITS[1:4])
+    assert found.nats == tuple(
+        f"tls://{name}.engine.outvote.svc.cluster.local:4322" for name in KITS if name.startswith("engine")
+    )
 
 
 def test_each_engine_gets_the_kit_of_its_name() -> None:

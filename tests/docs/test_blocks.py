@@ -44,6 +44,7 @@ NOT_RUN = {
     ".venv/bin/pip": "installs from the internet",
     "pip": "installs from the internet",
     "python3": "makes the environment that the tests run in",
+    "cp": "copies a folder of the machine",
     "tar": "copies a folder of the machine",
     "mv": "moves a folder of the machine",
     "nats-server": "its configuration is checked, the engine is started by every test of the network",

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import re
 import ssl
-import stat
 import subprocess
-import sys
-import tarfile
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import yaml
 
 from helpers.processes import OUTVOTE, Start, free_port, request, until
-from outvote.access.kits import read_edge_kit, read_operator_kit, read_server_kit
+from outvote.access.kits import read_operator_kit, read_server_kit
 from outvote.access.tokens import TokenBook
 from outvote.cli.main import main
 from outvote.fleet.certificates import new_authority, new_certificate
@@ -90,7 +86,7 @@ def test_a_fleet_of_three_engines_elsewhere(shell: Shell) -> None:
     assert kit.nats == tuple(f"tls://engine-{number}.example.org:4322" for number in (1, 2, 3))
 
 
-def test_edges_are_added_listed_and_exported(made: Shell) -> None:
+def test_edges_are_added_and_listed(made: Shell) -> None:
     assert "outvote edge --kit outvote-fleet/edges/paris" in made.good("add", "paris", "lima", "--days", "20")
     added = made.json("add", "tokyo", "--https", "10.0.0.7")["edges"][0]
     assert TokenBook(made.fleet / "edges/tokyo/tokens.json").check(added["token"].encode()).role == "application"
@@ -110,46 +106,6 @@ def test_edges_are_added_listed_and_exported(made: Shell) -> None:
     told = made.good("list")
     assert "expires in 19 days" in told
     assert "edges/tokyo/https.pem" in told
-
-
-@pytest.mark.parametrize("name", ["paris", "tokyo", "server", "operator", "engine"])
-@pytest.mark.parametrize("kind", ["copy", "copy.tar"])
-def test_an_exported_kit_is_the_kit(paris: Shell, tmp_path: Path, name: str, kind: str) -> None:
-    original = paris.fleet / (f"edges/{name}" if name in ("paris", "tokyo") else name)
-    paris.good("export", name, "--to", str(tmp_path / kind))
-    copy = tmp_path / "copy"
-    if kind == "copy.tar":
-        assert stat.S_IMODE((tmp_path / kind).stat().st_mode) == 0o600
-        with tarfile.open(tmp_path / kind) as archive:
-            archive.extractall(copy, filter="tar")
-        copy /= name
-    files = [each.relative_to(original) for each in original.rglob("*") if each.is_file()]
-    assert sorted(files) == sorted(each.relative_to(copy) for each in copy.rglob("*") if each.is_file())
-    for each in files:
-        assert (copy / each).read_bytes() == (original / each).read_bytes()
-        assert stat.S_IMODE((copy / each).stat().st_mode) == 0o600
-    assert stat.S_IMODE(copy.stat().st_mode) == 0o700
-    if name in ("paris", "tokyo"):
-        assert read_edge_kit(copy).name == name
-    paris.refused("export", name, "--to", str(tmp_path / kind))
-
-
-def test_a_kit_is_exported_as_a_secret_of_kubernetes(made: Shell) -> None:
-    made.good("add", "Paris_1")
-    printed = made.good("export", "Paris_1", "--format", "kubernetes", "--to", "-", "--namespace", "shop")
-    secret = yaml.safe_load(printed)
-    assert secret["metadata"]["name"] == "outvote-edge-paris-1"
-    assert secret["metadata"]["namespace"] == "shop"
-    assert set(secret["data"]) == {"kit.json", "ca.pem", "edge.creds"}
-    made.good("export", "server", "--format", "kubernetes", "--to", "server.yaml")
-    path = made.folder / "server.yaml"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert yaml.safe_load(path.read_text())["metadata"]["name"] == "outvote-server"
-    validate = Path(sys.executable).with_name("kubernetes-validate")
-    done = subprocess.run([validate, "--strict", path], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    made.refused("export", "server", "--format", "kubernetes", "--to", "-", "--json")
-    made.refused("export", "server", "--format", "kubernetes", "--to", "s.yaml", "--namespace", "A_b")
 
 
 def test_tokens_are_made_shown_once_listed_and_removed(made: Shell) -> None:
@@ -191,7 +147,6 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
     for words in (
         ["add", "paris", "lima"], ["list"], ["list", "--json"], ["renew", "--all"], ["renew", "--server"],
         ["renew", "--operator"], ["renew", "--certificates"],
-        ["export", "paris", "--to", "paris.tar"], ["export", "server", "--to", "kit"],
     ):  # fmt: skip
         shown.append(made.good(*words))
     shown.append((made.fleet / "fleet.json").read_text())
@@ -246,11 +201,6 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
         (["token", "add", "a", "--role", "application", "--edge", "paris"], "asks for no token"),
         (["token", "remove", "app", "--edge", "nobody"], "unknown edge"),
         (["token", "remove", "nobody"], "unknown token"),
-        (["export", "nobody", "--to", "x"], "there is no kit 'nobody'"),
-        (["export", "engine-1", "--to", "x"], "there is no kit 'engine-1'"),
-        (["export", "../keys", "--to", "x"], "there is no kit"),
-        (["export", "paris", "--to", "no/x"], "must be there"),
-        (["export", "paris"], "required: --to"),
         (["nothing"], "invalid choice"),
         (["list", "--loud"], "unknown option"),
     ],

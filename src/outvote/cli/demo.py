@@ -14,7 +14,7 @@ from outvote.cli.options import add_json, number, write_result
 EXAMPLE = """\
 examples:
   outvote demo
-  outvote demo --protocol dme --chaos
+  outvote demo --protocol dme
   outvote demo --edges 20 --arms 10 --json
   outvote demo --stay
 """
@@ -34,10 +34,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--edges", type=number, default=8, help="how many sites, each a process (8)")
     parser.add_argument("--arms", type=number, help="how many variants (5; votes: 4)")
     parser.add_argument("--rate", type=number, help="events in a second, over all sites (tally: 120; votes: 3000)")
-    parser.add_argument(
-        "--chaos", action="store_true", help="kill and restart edges, the server and the engine while it runs"
-    )
-    parser.add_argument("--seed", type=number, default=0, help="seed of the users and of the chaos (0)")
+    parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
     parser.add_argument(
         "--stay", action="store_true", help="keep everything running at the end, to look around, until Ctrl-C"
     )
@@ -69,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
                 print(f"It goes on: {ended.page} shows it. Ctrl-C ends it.", file=sys.stderr, flush=True)
                 await asyncio.Event().wait()
 
-            ended = await story.tell(chosen, chaos=args.chaos, look=look, stay=stay if args.stay else None)
+            ended = await story.tell(chosen, look=look, stay=stay if args.stay else None)
         tell(ended)
 
     try:

@@ -67,8 +67,6 @@ def picture(story: Story) -> RenderableType:
         f"{story.bits['total']:,} bits; {story.wire_bytes:,} bytes on the wire"
     )
     lines: list[RenderableType] = [Text(counts, style="bold"), _arms(story.shown), sites, Text(_where(story))]
-    if story.troubles:
-        lines.append(Text("killed  " + ", ".join(each.who for each in story.troubles), style="red"))
     if story.winner is not None:
         lines.append(Text(f"✓ {story.winner} wins", style="bold green"))
     return Group(*lines)
@@ -122,13 +120,6 @@ def show(story: Story) -> None:
         for arm, mean in zip(task.arms, story.setting.means, strict=True)
     )
     console.print(f"\nWhat nobody knew: the true success rates are {truth}.")
-    if story.troubles:
-        told = ", ".join(f"{each.who} after {each.after_events:,} events" for each in story.troubles)
-        console.print(
-            f"What went wrong on purpose: killed were {told}. All came back. A killed edge forgets what it "
-            f"learnt since it last saved, a fifth of a second before;\nof the {story.kept:,} messages that the edges "
-            "had stored, each is in the server's log, once."
-        )
     upward = "tallies" if task.protocol == "tally" else "votes"
     bound = "the most so many events can cost is" if task.protocol == "tally" else "the paper's bound is"
     console.print(

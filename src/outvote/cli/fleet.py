@@ -35,7 +35,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     _add_members(actions)
     _add_renew(actions)
     _add_token(actions)
-    _add_export(actions)
 
 
 def _add_init(actions: argparse._SubParsersAction[Any]) -> None:
@@ -145,19 +144,6 @@ def _add_token(actions: argparse._SubParsersAction[Any]) -> None:
     action = _add(tokens, "remove", "forget a token: it counts no more", "token remove ci", do.token_remove)
     action.add_argument("name", metavar="NAME")
     _add_edge(action)
-    add_json(action)
-
-
-def _add_export(actions: argparse._SubParsersAction[Any]) -> None:
-    action = _add(actions, "export", "a copy of a kit, to carry elsewhere", "export paris --to paris.tar", do.export)
-    action.add_argument("kit", metavar="KIT", help="an edge's name, or server, operator, engine, engine-1, …")
-    action.add_argument(
-        "--to", required=True, metavar="PATH", help="a new folder, or a file ending in .tar; kubernetes: a file, or -"
-    )
-    action.add_argument(
-        "--format", choices=("files", "kubernetes"), default="files", help="files, or a Secret of Kubernetes (files)"
-    )
-    action.add_argument("--namespace", default="outvote", help="of the Secret (outvote)")
     add_json(action)
 
 

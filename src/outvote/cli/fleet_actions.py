@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outvote.cli.options import check_writable, tell, write_result
+from outvote.cli.options import tell, write_result
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidTask
 
@@ -212,26 +212,6 @@ def token_remove(args: argparse.Namespace) -> int:
 
     count = remove_token(_fleet(args), args.name, edge=args.edge)
     tell(args, {"removed": args.name, "count": count}, f"removed {args.name}")
-    return 0
-
-
-def export(args: argparse.Namespace) -> int:
-    from outvote.files import write_private
-    from outvote.fleet.export import export_files, read_kit, secret_manifest
-
-    files = read_kit(_fleet(args), args.kit)
-    if args.format == "kubernetes":
-        manifest = secret_manifest(files, name=args.kit, namespace=args.namespace)
-        if args.to == "-":
-            if args.json:
-                raise InvalidTask("--to - prints the Secret: leave out --json, or name a file")
-            sys.stdout.write(manifest)
-            return 0
-        check_writable(args.to, "the Secret")
-        write_private(Path(args.to), manifest.encode())
-    else:
-        export_files(files, Path(args.to), name=args.kit)
-    tell(args, {"kit": args.kit, "to": args.to}, f"exported {args.kit} to {args.to}: it holds secrets, carry it safely")
     return 0
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -35,7 +33,7 @@ class FleetError(OutvoteError):
 
 
 class Member:
-    """One command, started again as often as needed, on the same ports."""
+    """One command that runs as a process."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -119,39 +117,18 @@ class Fleet:
         await self.start_edges()
 
     async def start_server(self) -> None:
-        self._launch_server("0", "0")
+        store = str(self._folder / "engine")
+        self.server.launch("server", "--store", store, "--port", "0", "--engine-port", "0", *self._options)
         await self.server.wait_ready()
 
     async def start_edges(self) -> None:
-        for name in self.edges:
-            self._launch_edge(name, "0")
+        way = self.way or self.server.url("nats")
+        for name, edge in self.edges.items():
+            store = str(self._folder / f"{name}.db")
+            arguments = ("edge", name, "--nats", way, "--store", store, "--port", "0", *self._options)
+            edge.launch(*arguments, program=self.edge_program)
         for edge in self.edges.values():
             await edge.wait_ready()
-
-    async def restart_server(self) -> None:
-        """On the ports that the others know."""
-        self._launch_server(_port(self.server.url("server")), _port(self.server.url("nats")))
-        await self.server.wait_ready()
-
-    async def restart_edge(self, name: str) -> None:
-        self._launch_edge(name, _port(self.edges[name].url("edge")))
-        await self.edges[name].wait_ready()
-
-    def _launch_server(self, port: str, engine_port: str) -> None:
-        store = str(self._folder / "engine")
-        self.server.launch("server", "--store", store, "--port", port, "--engine-port", engine_port, *self._options)
-
-    def _launch_edge(self, name: str, port: str) -> None:
-        store = str(self._folder / f"{name}.db")
-        way = self.way or self.server.url("nats")
-        arguments = ("edge", name, "--nats", way, "--store", store, "--port", port, *self._options)
-        self.edges[name].launch(*arguments, program=self.edge_program)
-
-    async def kill_engine(self) -> None:
-        """Returns when the server has ended with it."""
-        with suppress(ProcessLookupError):  # it is dead already
-            os.kill(self.server.ready["pids"]["engine"], signal.SIGKILL)
-        await asyncio.to_thread(self.server.wait, time.monotonic() + STOP_DEADLINE)
 
     def stop(self) -> None:
         """Everything, in order: edges first."""
@@ -161,7 +138,3 @@ class Fleet:
                 member.terminate()
             for member in group:
                 member.wait(deadline)
-
-
-def _port(url: str) -> str:
-    return url.rpartition(":")[2]

@@ -16,7 +16,6 @@ from typing import Any
 from outvote.concurrency import run_until_first_exit
 from outvote.core.errors import OutvoteError
 from outvote.core.ledger import tally_bits_bound
-from outvote.demo.chaos import Chaos, Trouble
 from outvote.demo.fleet import Fleet
 from outvote.demo.setting import TASK, Setting
 from outvote.demo.users import Browser, Users
@@ -52,8 +51,6 @@ class Story:
     winner: str | None = None
     events: int = 0
     """Until the winner was known."""
-    kept: int = 0
-    """Messages in the stores of the edges."""
     messages: dict[str, int] = field(default_factory=lambda: {"up": 0, "down": 0})
     bits: dict[str, int] = field(default_factory=lambda: {"up": 0, "down": 0, "total": 0})
     shown: dict[str, Any] = field(default_factory=dict)
@@ -62,7 +59,6 @@ class Story:
     """Who answers."""
     wire: dict[str, int] = field(default_factory=dict)
     """Bytes on the wire, by edge."""
-    troubles: list[Trouble] = field(default_factory=list)
     seconds: float = 0.0
     """From the first event to the winner at every edge."""
 
@@ -90,7 +86,6 @@ class Story:
             "messages": self.messages,
             "bits": {**self.bits, "bound": self.bound},
             "wire_bytes": self.wire_bytes,
-            **({"killed": [each.who for each in self.troubles]} if self.troubles else {}),
             "seed": self.setting.seed,
             "seconds": round(self.seconds, 3),
         }
@@ -99,7 +94,6 @@ class Story:
 async def tell(
     setting: Setting,
     *,
-    chaos: bool,
     look: Callable[[Story], None],
     stay: Callable[[Story], Awaitable[None]] | None = None,
 ) -> Story:
@@ -115,7 +109,7 @@ async def tell(
             await fleet.start()
             story.page = fleet.server.url("server")
             look(story)
-            await _Teller(fleet, story, look).tell(chaos=chaos)
+            await _Teller(fleet, story, look).tell()
             if stay is not None:
                 await stay(story)
         finally:
@@ -127,52 +121,41 @@ class _Teller:
     """Follows one fleet."""
 
     def __init__(self, fleet: Fleet, story: Story, look: Callable[[Story], None]) -> None:
-        self._fleet = fleet
         self._story = story
         self._look = look
         edges = {name: edge.url("edge") for name, edge in fleet.edges.items()}
         self._users = Users(story.setting, edges)
         self._server = Browser(fleet.server.url("server"))
         self._edges = {name: Browser(url) for name, url in edges.items()}
-        self._past_wire = dict.fromkeys(edges, 0)
-        self._last_wire = dict.fromkeys(edges, 0)
 
-    async def tell(self, *, chaos: bool) -> None:
-        story = self._story
+    async def tell(self) -> None:
         await self._create()
-        trouble = Chaos(self._fleet, lambda: self._users.events, story.setting.seed)
-        story.troubles = trouble.troubles
-        start = time.monotonic()
-        works = [
-            self._users.live(),
-            self._follow(start, trouble if chaos else None),
-            *([trouble.reign()] if chaos else []),
-        ]
         try:
-            await run_until_first_exit(*works)
+            await run_until_first_exit(self._users.live(), self._follow())
         finally:
             for browser in (self._server, *self._edges.values()):
                 browser.close()
-        self._look(story)
+        self._look(self._story)
 
     async def _create(self) -> None:
         status, body = await self._server.send("POST", "/v1/tasks", self._story.setting.task.to_json())
         if status != 201:
             raise OutvoteError(f"the server refused the demo's task: {body.decode(errors='replace')}")
 
-    async def _follow(self, start: float, trouble: Chaos | None) -> None:
-        """Until every edge serves the winner and every message was counted; with chaos, everything was killed once."""
+    async def _follow(self) -> None:
+        """Until every edge serves the winner and every message was counted."""
         story = self._story
+        start = time.monotonic()
         patience = max(LEAST_PATIENCE, 5 * story.setting.events / story.setting.rate)
         while True:
-            with suppress(OSError):  # the server is away
+            with suppress(OSError):  # a server that does not answer is asked again
                 self._note(json.loads(await self._server.get(f"/v1/tasks/{TASK}")))
             agreed = await self._look_at_edges()
             if story.winner is None:
                 story.events = self._users.events
                 story.seconds = time.monotonic() - start
             self._look(story)
-            if story.winner is not None and agreed and (trouble is None or trouble.everything_was_killed):
+            if story.winner is not None and agreed:
                 return
             if time.monotonic() - start > patience:
                 raise NoWinner(f"no winner within {patience:.0f} s and {self._users.events:,} events; try fewer --arms")
@@ -200,14 +183,14 @@ class _Teller:
         kept = [await self._look_at(name, browser) for name, browser in self._edges.items()]
         if any(each is None for each in kept):
             return False
-        self._story.kept = sum(each for each in kept if each is not None)
-        return self._story.kept == self._story.messages["up"] and self._story.shown["refused"] == 0
+        stored = sum(each for each in kept if each is not None)
+        return stored == self._story.messages["up"] and self._story.shown["refused"] == 0
 
     async def _look_at(self, name: str, browser: Browser) -> int | None:
         """How many messages an edge has stored; None if it is away, or does not serve the winner yet."""
         try:
             found = _WIRE.search(await browser.get("/metrics"))
-            self._count_wire(name, int(float(found[1])) if found else 0)
+            self._story.wire[name] = int(float(found[1])) if found else 0
             task = json.loads(await browser.get(f"/v1/tasks/{TASK}"))
         except OSError:
             self._story.edges[name] = False
@@ -215,9 +198,3 @@ class _Teller:
         self._story.edges[name] = True
         done = self._story.winner is not None and task["winner"] == self._story.winner
         return int(task["messages_kept"]) if done else None
-
-    def _count_wire(self, name: str, now: int) -> None:
-        if now < self._last_wire[name]:  # another life of the process
-            self._past_wire[name] += self._last_wire[name]
-        self._last_wire[name] = now
-        self._story.wire[name] = self._past_wire[name] + now

@@ -23,7 +23,7 @@ def central_kits(draft: Draft) -> dict[str, bytes | None]:
     """Of engines, servers and operators."""
     state = draft.state
     engines = dict(zip(state.engine_kits, state.certificates, strict=True))
-    if "server/engine" in state.all_engine_kits:  # the same engine, started by the server
+    if len(engines) == 1:  # the server can start it itself
         engines["server/engine"] = engines["engine"]
     files = _member_kit(draft, "server", state.servers, KitFile("server", nats=state.nats))
     for kit, certificate in engines.items():

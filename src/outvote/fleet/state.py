@@ -108,11 +108,6 @@ class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return ["engine"] if count == 1 else [f"engine-{number}" for number in range(1, count + 1)]
 
     @property
-    def all_engine_kits(self) -> list[str]:
-        """With the one in the server's kit: a single engine can be started by the server."""
-        return [*self.engine_kits, *(["server/engine"] if len(self.engines) == 1 else [])]
-
-    @property
     def issued_files(self) -> set[str]:
         """Files in `keys/issued` that kits are made from."""
         members = [self.servers, *self.edges.values()]

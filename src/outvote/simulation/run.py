@@ -55,35 +55,9 @@ def simulate(
     it has a kernel. The first `liars` players `lie`: praise, damn, flood, opposite, swap, switch or silent; the fleet
     stands `tolerate` of them. Both take the engine "core". `progress` is told of trials as they are done.
     """
-    settings = read_settings(
-        protocol=protocol,
-        problem=problem,
-        means=means,
-        arms=arms,
-        players=players,
-        activity=activity,
-        dead=dead,
-        active_players=active_players,
-        instances=instances,
-        epsilon=epsilon,
-        delta=delta,
-        quorum=quorum,
-        code=code,
-        floor=floor,
-        privacy_budget=privacy_budget,
-        rewards=rewards,
-        spread=spread,
-        drift_to=drift_to,
-        horizon=horizon,
-        trials=trials,
-        seed=seed,
-        grid=grid,
-        engine=engine,
-        tolerate=tolerate,
-        liars=liars,
-        lie=lie,
-    )
-    return run(settings, workers=workers, progress=progress)
+    options = dict(locals())  # all but these two are settings
+    del options["workers"], options["progress"]
+    return run(read_settings(**options), workers=workers, progress=progress)
 
 
 def run(
