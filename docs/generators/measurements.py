@@ -14,6 +14,7 @@ from benchmarks.liars import tables as liars
 from benchmarks.privacy import tables as adversary
 from benchmarks.scale import tables as scale
 from benchmarks.tally import tables as tally
+from outvote.paper.report import interval
 from outvote.paper.study import Study
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Claim
 
@@ -33,7 +34,7 @@ def claims() -> str:
         "|---|---|---|---|---|",
     ]
     for claim in found:
-        cells = (claim.place, claim.statement, claim.interval(), f"**{claim.verdict}**", claim.why)
+        cells = (claim.place, claim.statement, interval(claim), f"**{claim.verdict}**", claim.why)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ import csv
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,14 +122,24 @@ def test_the_documents_tell_what_a_run_gives(folder: Path) -> None:
     assert [c["measured"] for c in fresh] == pytest.approx([c["measured"] for c in documented], rel=0.02)
 
 
+def test_the_report_needs_nothing_from_outside(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    assert page.count("<figure>") == len(FIGURES + AGAIN + FRONTIERS)
+    assert page.count('<td class="verdict') >= 18
+    assert not re.search(r'(?:src|href)="(?!#)', page.replace('xlink:href="#', ""))
+    assert "@import" not in page
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+
+
 def test_one_figure_can_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["paper", "--out", str(tmp_path / "new"), "--trials", "3", "--figures", "6", "--horizon", "2e5"]) == 0
     written = {path.name for path in (tmp_path / "new").iterdir()}
-    assert {"figure-6a.png", "figure-6b.svg", "cells"} <= written
+    assert {"figure-6a.png", "figure-6b.svg", "report.html", "cells"} <= written
     assert "claims.json" not in written
     assert not any("figure-2" in name for name in written)
     assert {"tally-figure-6a.png", "tally-figure-6b-tally.csv"} <= written
-    assert "figures, curves are written to" in capsys.readouterr().out
+    assert "report.html" in capsys.readouterr().out.replace("\n", "")  # a long path is broken where the line ends
 
 
 BAD_INPUT = {

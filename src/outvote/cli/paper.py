@@ -23,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "paper",
         help="rerun the paper's experiments, with a verdict on each claim",
         description="Rerun the paper's Figures 2 to 6 with confidence bands, and judge each of its claims: pictures, "
-        "CSV and claims.json in one folder.",
+        "CSV, claims.json and report.html in one folder.",
         epilog=EXAMPLE,
     )
     parser.add_argument("--out", type=Path, default=Path("paper"), help="the folder to write to (paper)")
@@ -56,13 +56,14 @@ def run(args: argparse.Namespace) -> int:
 def show(claims: list[Claim], folder: Path) -> None:
     """The verdicts for people."""
     from outvote.cli.tables import console, table
+    from outvote.paper.report import interval
 
     out = console()
     colours = {"holds": "green", "holds in part": "yellow", "does not hold": "red"}
     shown = table("place", "statement", "measured", "verdict")
     for claim in claims:
         colour = colours[claim.verdict]
-        shown.add_row(claim.place, claim.statement, claim.interval(), f"[{colour}]{claim.verdict}[/{colour}]")
+        shown.add_row(claim.place, claim.statement, interval(claim), f"[{colour}]{claim.verdict}[/{colour}]")
     if claims:
         out.print(shown)
-    out.print(f"figures, curves{' and claims' if claims else ''} are written to {folder}")
+    out.print(f"figures, curves and {folder / 'report.html'} are written; open the report in any browser")

@@ -1,4 +1,4 @@
-"""`outvote paper`: run the study, then write figures, curves and claims into one folder."""
+"""`outvote paper`: run the study, then write figures, curves, claims and the report into one folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from outvote.core.errors import InvalidTask
-from outvote.paper import beyond, figures
+from outvote.paper import beyond, figures, report
 from outvote.paper.claims import judge_all
 from outvote.paper.study import Study
 from outvote.paper.verdicts import Claim
@@ -70,6 +70,7 @@ def build(
     if claims:
         text = json.dumps([claim.to_json() for claim in claims], ensure_ascii=False, indent=1, allow_nan=False)
         (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
+    report.write(folder / "report.html", study, panels, claims, folder)
     return claims
 
 

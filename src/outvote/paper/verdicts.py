@@ -35,12 +35,6 @@ class Claim:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def interval(self) -> str:
-        """The measured number, and its interval where it has one."""
-        if self.low == self.high:
-            return _number(self.measured)
-        return f"{_number(self.measured)} ({_number(self.low)} to {_number(self.high)})"
-
 
 @dataclass(frozen=True)
 class Statement:
@@ -50,9 +44,3 @@ class Statement:
     place: str
     text: str
     judge: Callable[[Study, Results], Verdict]
-
-
-def _number(value: float) -> str:
-    if abs(value) >= 1e7:
-        return f"{value:.3g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
