@@ -8,7 +8,6 @@ read the same records in the same order, and agree even if their floating point 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from outvote.core import protocols
@@ -205,9 +204,11 @@ class TaskState:
 
     def _count(self, subject: UpSubject, message: UpMessage) -> bool:
         try:
-            self._note_due(self.server.receive(subject.edge, message, incarnation=subject.incarnation))
+            eliminations = self.server.receive(subject.edge, message, incarnation=subject.incarnation)
         except OutvoteError:
             return False
+        if eliminations:
+            self._note_due(eliminations)
         return True
 
     def _note_due(self, eliminations: Iterable[Elimination]) -> None:
@@ -267,18 +268,21 @@ class LogState:
         """Read one record; returns what it has changed."""
         self.read = record.sequence
         events: list[Event] | None = None
-        with suppress(OutvoteError):
+        try:
             where = parse(record.subject)
-            before = self.tasks.get(where.task_id)
-            held = before is not None and before.server.held
-            if isinstance(where, UpSubject):
-                events = self._apply_message(where, record.payload)
-            else:
+            task = self.tasks.get(where.task_id)
+            held = task is not None and task.server.held
+            if isinstance(where, DownSubject):
                 events = self._apply_order(where, record)
-            if events is not None and (task := self.tasks.get(where.task_id)) is not None:
+                task = self.tasks.get(where.task_id)
+            elif task is not None:
+                events = self._apply_message(task, where, record.payload)
+            if events is not None and task is not None:
                 task.touched = record.sequence
                 if task.server.held != held:
                     events.append(HoldChanged(where.task_id, not held))
+        except OutvoteError:
+            pass
         if events is None:
             self.unknown += 1
             return []
@@ -286,15 +290,13 @@ class LogState:
             self.history.note(event, record)
         return events
 
-    def _apply_message(self, where: UpSubject, payload: bytes) -> list[Event] | None:
-        task = self.tasks.get(where.task_id)
-        if task is None:
-            return None
+    def _apply_message(self, task: TaskState, where: UpSubject, payload: bytes) -> list[Event]:
         due = len(task.due)
         counted = task.receive(where, payload)
         bits = packed_bits(payload) if payload else 0
         events: list[Event] = [MessageStored(where.task_id, where.edge, where.incarnation, bits, counted)]
-        events += task.due_events(due)
+        if len(task.due) > due:
+            events += task.due_events(due)
         return events
 
     def _apply_order(self, where: DownSubject, record: Record) -> list[Event] | None:
