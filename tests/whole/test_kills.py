@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from helpers.audit import Record, StoredMessages, faults, read_by_a_new_server, read_log, read_store, replayed
+from helpers.audit import faults, read_by_a_new_server, read_log, read_store, replayed
 from helpers.processes import Running, Start, an_edge, gone, request, sent_all, until
 from helpers.visitors import Visitors, counted
 from outvote.cli.main import main
@@ -85,44 +85,3 @@ def test_edges_that_are_killed_at_any_moment_lose_no_message_and_count_none_twic
     for store in stores:
         told = visitors[store.edge].told
         assert all(count <= told[key] for key, count in counted(folded.task, store.edge, store.messages).items())
-
-
-# ---- the check itself
-
-
-def a_sound_log() -> tuple[list[Record], list[StoredMessages]]:
-    messages = {("t", sequence): bytes([sequence]) for sequence in range(3)}
-    stores = [StoredMessages("ams", "1", dict(messages)), StoredMessages("fra", "2", dict(messages))]
-    subjects = [(f"outvote.up.{s.edge}.t.{s.incarnation}.{n}", p) for s in stores for (_, n), p in s.messages.items()]
-    return [Record(n, *each) for n, each in enumerate([("outvote.down.t.task", b"{}"), *subjects], start=1)], stores
-
-
-def test_the_check_finds_nothing_wrong_with_a_log_that_is_as_it_must_be() -> None:
-    log, stores = a_sound_log()
-    assert len(log) == 7
-    assert faults(log, stores, gapless=True) == []
-
-
-def test_the_check_finds_a_message_that_counts_twice() -> None:
-    log, stores = a_sound_log()
-    again = log[1]._replace(number=8, subject="outvote.up.ams.t.1.3")
-    [fault] = faults([*log, again], stores)
-    assert fault.endswith("sequence=3) is in the log, and not in its store")
-    [fault] = faults([*log, log[1]._replace(number=8)], stores)
-    assert fault.endswith("is 2 times in the log")
-    other_life = log[1]._replace(number=8, subject="outvote.up.ams.t.3.0")
-    [fault] = faults([*log, other_life], stores)
-    assert fault.endswith("is in the log, and of no store")
-
-
-def test_the_check_finds_a_vote_that_was_passed_over() -> None:
-    log, stores = a_sound_log()
-    del log[2], stores[0].messages["t", 1]
-    assert faults(log, stores) == []
-    [fault] = faults(log, stores, gapless=True)
-    assert fault.endswith("sequence=2) is in its store, and the one before is not")
-
-
-def test_the_check_finds_two_stores_that_pass_for_one() -> None:
-    log, stores = a_sound_log()
-    assert faults(log, [*stores, stores[0]]) == ["two stores have one incarnation"]
