@@ -16,6 +16,7 @@ from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.log.log import Log
 from outvote.log.memory import MemoryEngine
 from outvote.log.records import Coder, UpSubject
 from outvote.server.admin.api import make_app
@@ -39,8 +40,11 @@ async def operated(
     engine: Engine | MemoryEngine, *, clock: Callable[[], float] = time.time, **app: Any
 ) -> AsyncIterator[tuple[SyncServer, httpx.AsyncClient]]:
     """A server, and a client of its API, which `make_app` makes with these options."""
-    real = isinstance(engine, Engine)
-    server = SyncServer(await NatsLog.connect(engine.url, name="server") if real else engine.connect("server"), clock=clock)
+    if isinstance(engine, MemoryEngine):
+        log: Log = engine.connect("server")
+    else:
+        log = await NatsLog.connect(engine.url, name="server")
+    server = SyncServer(log, clock=clock)
     try:
         await server.start()
         transport = httpx.ASGITransport(make_app(server, **app))

@@ -15,7 +15,7 @@ import pytest
 
 from helpers.operating import TALLY, VOTES, on_a_port, operated, vote
 from helpers.processes import DEADLINE, Running, comes, complaints, request
-from outvote.engine.process import Engine
+from outvote.log.memory import MemoryEngine
 from outvote.server import changes as module
 from outvote.server.changes import FLEET, Changes
 
@@ -102,7 +102,7 @@ def test_when_it_is_closed_all_who_watch_come_to_their_end() -> None:
     asyncio.run(run())
 
 
-# ---- on a real engine, over a real socket
+# ---- over a real socket
 
 
 async def get(port: int, method: str = "GET") -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
@@ -112,9 +112,9 @@ async def get(port: int, method: str = "GET") -> tuple[asyncio.StreamReader, asy
     return reader, writer, await reader.readuntil(b"\r\n\r\n")
 
 
-def test_clients_that_go_away_leave_no_watcher(engine: Engine) -> None:
+def test_clients_that_go_away_leave_no_watcher(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _), on_a_port(server) as port:
+        async with operated(memory) as (server, _), on_a_port(server) as port:
             listeners = [await get(port) for _ in range(3)]
             for reader, _, head in listeners:
                 assert head.startswith(b"HTTP/1.1 200 ")
@@ -129,9 +129,9 @@ def test_clients_that_go_away_leave_no_watcher(engine: Engine) -> None:
     asyncio.run(run())
 
 
-def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(engine: Engine) -> None:
+def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _), on_a_port(server) as port:
+        async with operated(memory) as (server, _), on_a_port(server) as port:
             reader, writer, head = await get(port, "HEAD")
             assert b"content-type: text/event-stream" in head
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: server\r\n\r\n")
@@ -143,9 +143,9 @@ def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(engine: Engine
     asyncio.run(run())
 
 
-def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(engine: Engine) -> None:
+def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             watching = await begun(server.monitor.changes)
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
             assert await anext(watching) == {task_id, FLEET}

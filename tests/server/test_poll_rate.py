@@ -21,6 +21,7 @@ from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS, Answer, Question, encode, read_answer
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
+from outvote.log.memory import MemoryEngine
 from outvote.log.records import task_record
 from outvote.server.liveness import SILENT_AFTER
 from outvote.server.poll_rate import LEAST_HEARD, QUESTIONS, PollRate
@@ -91,10 +92,10 @@ def test_an_answer_with_a_pause_that_is_out_of_bounds_or_no_number_is_refused(to
         answer_with(ask_again=told)
 
 
-def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(engine: Engine, edge: Edge) -> None:
+def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(memory: MemoryEngine, edge: Edge) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _):
-            await edge.connect(NatsLog(engine.url, name="ams"))
+        async with operated(memory) as (server, _):
+            await edge.connect(memory.connect("ams"))
             assert await edge.catch_up()
             usual = [edge._pause(True, False) for _ in range(200)]
             assert 0.75 * ASK_EVERY <= min(usual) < max(usual) <= ASK_EVERY
@@ -187,13 +188,13 @@ def test_very_many_tasks_of_others_come_in_parts(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_deleted(
-    engine: Engine, edge: Edge
+    memory: MemoryEngine, edge: Edge
 ) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             made = (await client.post("/v1/tasks", json={**NAMED, "name": "theirs", "players": ["fra", "lis"]})).json()
             await client.post("/v1/tasks", json=NAMED)
-            await edge.connect(NatsLog(engine.url, name="ams"))
+            await edge.connect(memory.connect("ams"))
             assert await edge.catch_up()
             assert list(edge.tasks) == [NAMED["name"]]
             await client.post("/v1/tasks/theirs/stop")

@@ -20,11 +20,10 @@ from outvote.core.messages import Tally
 from outvote.core.task import RULES
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
-from outvote.engine.nats_log import NatsLog
-from outvote.engine.process import Engine
 from outvote.log.catch_up import Question
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
+from outvote.log.memory import MemoryEngine
 from outvote.log.records import Coder, task_record
 
 OTHER = RULES + 1
@@ -125,12 +124,12 @@ def test_a_kit_of_another_version_is_refused_whatever_its_fields(tmp_path: Path,
 
 
 def test_a_server_and_an_edge_skip_and_list_a_task_of_other_rules(
-    engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    memory: MemoryEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run(store: EdgeStore) -> None:
         edge = an_edge(store)
-        async with operated(engine) as (server, client):
-            await edge.connect(NatsLog(engine.url, name="ams"))
+        async with operated(memory) as (server, client):
+            await edge.connect(memory.connect("ams"))
             record = of_other_rules(name="other", players=1, player_names=["ams"])
             await server.log.append("outvote.down.other-1.task", record)
             made = await client.post("/v1/tasks", json={**TALLY, "players": ["ams", "fra"]})
@@ -146,7 +145,7 @@ def test_a_server_and_an_edge_skip_and_list_a_task_of_other_rules(
             refused = await client.post("/v1/tasks", json={**TALLY, "name": "other"})
             assert refused.status_code == 409
             assert "this version cannot read it: rules must be" in refused.json()["detail"]
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             assert len(said(caplog)) == 3, "a server that starts says it again"
             assert (await client.delete("/v1/tasks/other-1")).status_code == 204
             await comes(lambda: not edge.unreadable, "the edge has heard of it")
