@@ -1,8 +1,8 @@
 """What a fleet pools when only successes are reported, some late: with a reward window it is the truth.
 
-What happens without a window is in `statistical/test_reward_window.py`. An edge's clock is in the hands of the test: a minute's window passes in no time. Of each of two cases three arms are compared with their exact
-binomial law; each comparison raises a false alarm with probability 1e-7 at most, so all of them together with 6e-7. The
-seed is fixed.
+What happens without a window is in `statistical/test_reward_window.py`. An edge's clock is in the hands of the test: a
+minute's window passes in no time. Of each of two cases three arms are compared with their exact binomial law; each
+comparison raises a false alarm with probability 1e-7 at most, so all of them together with 6e-7. The seed is fixed.
 """
 
 from __future__ import annotations

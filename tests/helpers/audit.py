@@ -19,7 +19,6 @@ from outvote.engine.nats_log import NatsLog
 from outvote.log.log import Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, UpSubject, parse
-from outvote.server.sync_server import SyncServer
 
 DEADLINE = 30.0
 
@@ -126,15 +125,3 @@ def replayed(log: Sequence[Record], task_id: str) -> TaskState:
     assert folded.refused == fold.unknown == 0
     assert core.snapshot()["duplicates"] == 0
     return folded
-
-
-def read_by_a_new_server(url: str, task_id: str) -> TaskState:
-    """The task as a server has it that reads the log from its beginning."""
-
-    async def read() -> TaskState:
-        server = SyncServer(await NatsLog.connect(url, name="fresh", patience=DEADLINE))
-        await server.start()
-        await server.stop()
-        return server.state.tasks[task_id]
-
-    return asyncio.run(asyncio.wait_for(read(), DEADLINE))

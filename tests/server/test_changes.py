@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
-import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator
 
 import pytest
 
-from helpers.operating import TALLY, VOTES, on_a_port, operated, vote
-from helpers.processes import DEADLINE, Running, comes, complaints, request
+from helpers.operating import VOTES, on_a_port, operated, vote
+from helpers.processes import DEADLINE, comes
 from outvote.log.memory import MemoryEngine
 from outvote.server import changes as module
 from outvote.server.changes import FLEET, Changes
@@ -162,42 +157,15 @@ def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(memory: Memory
     asyncio.run(run())
 
 
-# ---- real processes
+def test_a_server_that_is_told_to_stop_ends_all_streams_in_order(memory: MemoryEngine) -> None:
+    async def run() -> None:
+        async with operated(memory) as (server, client):
+            async with on_a_port(server) as port:
+                streams = [await get(port) for _ in range(5)]
+                await client.post("/v1/tasks", json=VOTES)
+                await comes(lambda: server.monitor.changes.watchers == 5)
+            for reader, writer, _ in streams:
+                assert (await reader.read()).endswith(b"0\r\n\r\n")  # and is not cut off
+                writer.close()
 
-
-class Listener:
-    """Who listens to the events of a server."""
-
-    def __init__(self, server: Running) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(server.url("server")).netloc, timeout=DEADLINE)
-        self._connection.request("GET", "/v1/events")
-        self.response = self._connection.getresponse()
-
-    def next(self) -> list[str]:
-        name, _, data = self.response.readline().partition(b": ")
-        assert (name, self.response.readline()) == (b"data", b"\n")
-        return list(json.loads(data))
-
-    def close(self) -> None:
-        self.response.close()
-        self._connection.close()
-
-
-@contextmanager
-def listeners(server: Running, count: int) -> Iterator[list[Listener]]:
-    with ExitStack() as stack:
-        made = [Listener(server) for _ in range(count)]
-        for each in made:
-            stack.callback(each.close)
-        yield made
-
-
-def test_a_server_that_is_told_to_stop_ends_all_streams_in_order(server: Running) -> None:
-    with listeners(server, 5) as all_of_them:
-        for each in all_of_them:
-            assert each.next() == []
-        request(server.url("server") + "/v1/tasks", TALLY)
-        code, out, err = server.end(signal.SIGTERM)
-        assert (code, out, complaints(err)) == (0, "", [])
-        for each in all_of_them:
-            each.response.read()  # raises if it is cut off, as it is when the time to end in order has passed
+    asyncio.run(run())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers.operating import TALLY, VOTES, operated, vote
+from helpers.operating import VOTES, operated, vote
 from helpers.processes import comes
 from outvote.edge.site import Edge
 from outvote.log.catch_up import ASK_EVERY
@@ -21,7 +21,6 @@ from outvote.server.sync_server import SyncServer
 
 START = 1_000.0
 NAMED: dict[str, Any] = {**VOTES, "players": ["ams", "fra", "lis"]}
-SHOP: dict[str, Any] = {**TALLY, "players": ["ams", "fra", "lis"]}
 
 
 class Clock:
