@@ -17,11 +17,12 @@ from faults.justified import unjustified
 from faults.proxy import Acknowledged
 from faults.reading import Finding, fold, tasks_of, up_of
 from faults.traffic import Told
-from helpers.audit import Record, StoredMessages, faults, sent
+from helpers.audit import StoredMessages, faults, sent
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally
 from outvote.core.tally.server import TallyServer
 from outvote.core.votes.server import VoteServer
+from outvote.log.log import Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder
 
@@ -74,7 +75,7 @@ def judge(evidence: Evidence) -> list[Finding]:
 
 def _lost(evidence: Evidence) -> Iterator[Finding]:
     """What the engine has acknowledged is where it said that it is."""
-    there = {record.number: record for record in evidence.log}
+    there = {record.sequence: record for record in evidence.log}
     for subject, payload, sequence, _ in evidence.acknowledged:
         record = there.get(sequence)
         if record is None:

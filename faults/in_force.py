@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from faults.reading import Finding, fold, where_of
-from helpers.audit import Record
 from outvote.core.messages import Tally
-from outvote.log.log import Record as LogRecord
+from outvote.log.log import Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import DownSubject, UpSubject, read_discount, read_switch
 
@@ -79,10 +78,10 @@ def _lost_discount(log: Sequence[Record], edge: str, end: int | None) -> Iterato
     counted = Counted()
     for place, record in enumerate(log):
         where = where_of(record)
-        if isinstance(where, UpSubject) and where.edge == edge and end is not None and record.number > end:
+        if isinstance(where, UpSubject) and where.edge == edge and end is not None and record.sequence > end:
             yield Finding("wrong", f"{record.subject} came in, and the edge was revoked before")
         counted.read(record)
-        if record.number == end or place == len(log) - 1:
+        if record.sequence == end or place == len(log) - 1:
             for task_id, count in counted.of(edge).items():
                 yield Finding("lost", f"discount of {edge} was acknowledged, {count} of it count in {task_id}")
 
@@ -107,7 +106,7 @@ class Counted:
                 kept[:] = [each for each in kept if each[0].edge != edge]
             elif where.kind == "delete":
                 del self.messages[where.task_id]
-        self._fold.apply(LogRecord(record.subject, record.payload, record.number, 0.0))
+        self._fold.apply(record)
 
     def of(self, edge: str) -> Counter[str]:
         """How many of an edge count, by task that runs now."""

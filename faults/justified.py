@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from faults.reading import Finding, tasks_of, where_of
-from helpers.audit import Record
 from outvote.core import protocols
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
+from outvote.log.log import Record
 from outvote.log.records import Coder, UpSubject, read_discount
 
 Event = tuple[UpSubject, UpMessage] | tuple[int, ...]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from helpers.audit import Record
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
-from outvote.log.log import Record as LogRecord
+from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import DownSubject, UpSubject, parse, read_task
 
@@ -45,6 +44,6 @@ def tasks_of(log: Iterable[Record]) -> dict[str, Task]:
 def fold(log: Iterable[Record]) -> LogState:
     """The log as a server has it."""
     found = LogState()
-    for number, subject, payload in log:
-        found.apply(LogRecord(subject, payload, number, 0.0))
+    for record in log:
+        found.apply(record)
     return found

@@ -14,9 +14,9 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
-from helpers.fixtures import edge, engine, server, start
+from helpers.fixtures import edge, engine, memory, server, start
 
-__all__ = ["edge", "engine", "server", "start"]
+__all__ = ["edge", "engine", "memory", "server", "start"]
 
 TESTS: Final = Path(__file__).parent
 

@@ -26,7 +26,6 @@ from faults.simulated import clock
 from faults.simulated.disk import Disk, MemoryStore
 from faults.simulated.schedule import USERS, Schedule
 from faults.traffic import Told
-from helpers.audit import Record as Line
 from helpers.audit import StoredMessages
 from outvote.core.errors import OutvoteError, UnknownTask
 from outvote.edge.site import Edge
@@ -406,7 +405,7 @@ class World:
             ended = [task for task, hosted in self.edges[name].tasks.items() if hosted.stopped or hosted.killed]
             served[name] = {task: self._served(name, task) for task in (*ended, *deleted)}
         return Evidence(
-            log=[Line(record.sequence, record.subject, record.payload) for record in self.engine.records],
+            log=list(self.engine.records),
             acknowledged=[
                 Acknowledged(record.subject, record.payload, record.sequence, record.stored)
                 for record in self.engine.acknowledged

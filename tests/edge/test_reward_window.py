@@ -1,9 +1,8 @@
 """What a fleet pools when only successes are reported, some late: with a reward window it is the truth.
 
-What happens without a window is in `statistical/test_reward_window.py`. Over a real engine, with an edge's clock in the
-hands of the test: a minute's window passes in no time. Of each of two cases three arms are compared with their exact
-binomial law; each comparison raises a false alarm with probability 1e-7 at most, so all of them together with 6e-7. The
-seed is fixed.
+What happens without a window is in `statistical/test_reward_window.py`. An edge's clock is in the hands of the test: a
+minute's window passes in no time. Of each of two cases three arms are compared with their exact binomial law; each
+comparison raises a false alarm with probability 1e-7 at most, so all of them together with 6e-7. The seed is fixed.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.nats_log import NatsLog
-from outvote.engine.process import Engine
+from outvote.log.memory import MemoryEngine
 from outvote.server.sync_server import SyncServer
 from statistical.test_reward_window import FALSE_ALARM, ONLY_SUCCESSES, WINDOW, Reporting
 
@@ -37,7 +35,7 @@ SEED = 34
 LATE_SUCCESSES = Reporting(success=59.0, failure=None)
 
 
-async def pooled(engine: Engine, folder: Path, reporting: Reporting) -> list[tuple[int, int]]:
+async def pooled(memory: MemoryEngine, folder: Path, reporting: Reporting) -> list[tuple[int, int]]:
     """Trials and successes of each arm as the server has them, after all is sent.
 
     δ is so small that no arm falls: how often an arm is tried then depends on no outcome.
@@ -51,14 +49,14 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting) -> list[tup
         reward_window=WINDOW,
         name="shop",
     )
-    server = SyncServer(await NatsLog.connect(engine.url, name="server"))
+    server = SyncServer(memory.connect("server"))
     await server.start()
     task_id = await server.create(task)
     now = 0.0
     stores = [EdgeStore(folder / f"{name}.db") for name in SITES]
     edges = [Edge(name, store, clock=lambda: now) for name, store in zip(SITES, stores, strict=True)]
     for edge in edges:
-        await edge.connect(NatsLog(engine.url, name=edge.name))
+        await edge.connect(memory.connect(edge.name))
         assert await edge.catch_up()
     rng = random.Random(SEED)
     agenda: list[tuple[float, int, Edge, int, float, int]] = []  # time, order, site, arm, reward, ticket
@@ -95,9 +93,9 @@ async def pooled(engine: Engine, folder: Path, reporting: Reporting) -> list[tup
 
 @pytest.mark.parametrize("reporting", [ONLY_SUCCESSES, LATE_SUCCESSES], ids=["only successes", "late successes"])
 def test_with_a_window_the_pooled_means_are_unbiased_though_failures_are_never_reported(
-    reporting: Reporting, engine: Engine, tmp_path: Path
+    reporting: Reporting, memory: MemoryEngine, tmp_path: Path
 ) -> None:
-    counts = asyncio.run(pooled(engine, tmp_path, reporting))
+    counts = asyncio.run(pooled(memory, tmp_path, reporting))
     for (trials, successes), mean in zip(counts, MEANS, strict=True):
         assert trials > 0.8 * EVENTS / len(MEANS)  # but for tallies that were still open
         assert stats.binomtest(successes, trials, mean).pvalue > FALSE_ALARM

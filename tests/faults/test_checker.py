@@ -14,15 +14,15 @@ import pytest
 from faults.checker import Evidence, judge
 from faults.in_force import Action, served_otherwise
 from faults.proxy import Acknowledged
-from faults.reading import fold
+from faults.reading import Finding, fold
 from faults.traffic import Told
-from helpers.audit import Record, StoredMessages
+from helpers.audit import StoredMessages
 from outvote.core import protocols
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.log.history import Discount
-from outvote.log.log import Record as LogRecord
-from outvote.log.log_state import LogState, TaskState
+from outvote.log.log import Record
+from outvote.log.log_state import TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin import views as admin_views
 
@@ -31,12 +31,21 @@ MEANS = (0.9, 0.2, 0.1)
 T = "shop-1"
 
 
+def record(number: int, subject: str, payload: bytes) -> Record:
+    return Record(subject, payload, number, 0.0)
+
+
+def in_order(log: list[Record]) -> list[Record]:
+    """With the numbers that an engine gives."""
+    return [each._replace(sequence=number) for number, each in enumerate(log, 1)]
+
+
 def honest(events: int = 10**6) -> Evidence:
     """A task that two edges play until it is decided, or for so many events each, as a log and as all tell it."""
     rng = random.Random(3)
     coder, server = Coder(TASK), protocols.server(TASK)
     players = {name: protocols.player(TASK, name, rng=rng) for name in TASK.player_names}
-    log = [Record(1, str(DownSubject(T, "task")), task_record(TASK))]
+    log = [record(1, str(DownSubject(T, "task")), task_record(TASK))]
     messages: dict[str, dict[tuple[str, int], bytes]] = {name: {} for name in players}
     told: dict[tuple[str, str], Told] = {(name, "shop"): Counter() for name in players}
     announced, number = tuple(range(3)), 0
@@ -50,17 +59,17 @@ def honest(events: int = 10**6) -> Evidence:
                 payload = coder.up(message)
                 messages[name][T, message.sequence] = payload
                 where = UpSubject(name, T, f"life-{name}", message.sequence)
-                log.append(Record(len(log) + 1, str(where), payload))
+                log.append(record(len(log) + 1, str(where), payload))
                 for out in server.receive(name, message, incarnation=f"life-{name}"):
                     subject = DownSubject(T, "elim", number)
-                    log.append(Record(len(log) + 1, str(subject), coder.down(announced, out)))
+                    log.append(record(len(log) + 1, str(subject), coder.down(announced, out)))
                     announced, number = tuple(each for each in announced if each not in out.arms), number + 1
                     for each in players.values():
                         each.receive(out)
     ups = [each for each in log if each.subject.startswith("outvote.up.")]
     return Evidence(
         log=log,
-        acknowledged=[Acknowledged(each.subject, each.payload, each.number, 0.0) for each in ups],
+        acknowledged=[Acknowledged(each.subject, each.payload, each.sequence, 0.0) for each in ups],
         stores=[StoredMessages(name, f"life-{name}", kept) for name, kept in messages.items()],
         servers={name: {T: seen(log)} for name in ("s1", "s2")},
         edges={name: {T: at_an_edge(log)} for name in players},
@@ -70,10 +79,7 @@ def honest(events: int = 10**6) -> Evidence:
 
 def seen(log: list[Record]) -> dict[str, Any]:
     """As a server that has read this log tells it."""
-    folded = LogState()
-    for number, subject, payload in log:
-        folded.apply(LogRecord(subject, payload, number, 0.0))
-    told = admin_views.description(folded.tasks[T])
+    told = admin_views.description(fold(log).tasks[T])
     return dict(msgspec.json.decode(msgspec.json.encode(told)))
 
 
@@ -102,10 +108,9 @@ def a_message(good: Evidence) -> Record:
     return next(each for each in good.log if each.subject.startswith("outvote.up.e1."))
 
 
-def without(good: Evidence, record: Record) -> list[Record]:
+def without(good: Evidence, lost: Record) -> list[Record]:
     """The log of an engine that lost a record, and has given its number to the next."""
-    kept = [each for each in good.log if each != record]
-    return [Record(number, *each[1:]) for number, each in enumerate(kept, 1)]
+    return in_order([each for each in good.log if each != lost])
 
 
 def test_an_acknowledgement_before_the_commit_is_found_on_the_wire_and_in_the_store(good: Evidence) -> None:
@@ -123,14 +128,14 @@ def test_an_acknowledged_record_whose_place_has_another_content_is_lost(good: Ev
 
 def test_a_tally_counted_twice_is_found(good: Evidence) -> None:
     twice = a_message(good)
-    assert "counted twice" in kinds(replace(good, log=[*good.log, twice._replace(number=len(good.log) + 1)]))
+    assert "counted twice" in kinds(replace(good, log=[*good.log, twice._replace(sequence=len(good.log) + 1)]))
 
 
 def test_a_tally_under_another_incarnation_is_found_even_if_the_edge_had_lost_a_store(good: Evidence) -> None:
     """The users of the site have not said so much."""
     again = a_message(good)
     where = again.subject.replace("life-e1", "other")
-    log = [*good.log, Record(len(good.log) + 1, where, again.payload)]
+    log = [*good.log, record(len(good.log) + 1, where, again.payload)]
     servers = {name: {T: seen(log)} for name in good.servers}
     assert kinds(replace(good, log=log, servers=servers)) == {"counted twice"}
     assert kinds(replace(good, log=log, servers=servers, damaged=frozenset(["e1"]))) == {"counted twice"}
@@ -140,9 +145,8 @@ def test_a_tally_under_another_incarnation_is_found_even_if_the_edge_had_lost_a_
 
 def test_an_elimination_out_of_nothing_is_found(good: Evidence) -> None:
     out = Coder(TASK).down((0, 1, 2), Elimination((0,)))
-    early = Record(2, str(DownSubject(T, "elim", 0)), out)
-    log = [good.log[0], early, *(each for each in good.log[1:] if ".elim." not in each.subject)]
-    log = [Record(number, *each[1:]) for number, each in enumerate(log, 1)]
+    early = record(2, str(DownSubject(T, "elim", 0)), out)
+    log = in_order([good.log[0], early, *(each for each in good.log[1:] if ".elim." not in each.subject)])
     assert "unjustified" in kinds(replace(good, log=log))
 
 
@@ -182,11 +186,17 @@ def test_an_edge_that_disagrees_or_has_something_to_send_still_is_found(good: Ev
     assert kinds(replace(good, edges={"e1": {T: {**view, "messages_waiting": 1}}})) == {"not recovered"}
 
 
-def test_a_store_with_another_content_than_the_log_is_found(good: Evidence) -> None:
+def test_a_store_with_another_content_than_the_log_or_without_a_message_of_it_is_found(good: Evidence) -> None:
     first, second = good.stores
-    key = next(iter(first.messages))
-    other = StoredMessages(first.edge, first.incarnation, {**first.messages, key: b"\x80\x80"})
-    assert "counted twice" in kinds(replace(good, stores=[other, second]))
+    key, *others = first.messages
+    for messages in ({**first.messages, key: b"\x80\x80"}, {each: first.messages[each] for each in others}):
+        assert "counted twice" in kinds(replace(good, stores=[first._replace(messages=messages), second]))
+
+
+def test_two_stores_that_pass_for_one_are_found(good: Evidence) -> None:
+    assert Finding("counted twice", "two stores have one incarnation") in judge(
+        replace(good, stores=[*good.stores, good.stores[0]])
+    )
 
 
 # ---- what operators did
@@ -207,7 +217,7 @@ def done(evidence: Evidence, *subjects: str, payload: bytes = b"{}", **changed: 
     """Operators have put these into the log, and everybody has heard of it."""
     log = [*evidence.log]
     for each in subjects:
-        log.append(Record(len(log) + 1, f"outvote.down.{T}.{each}", payload))
+        log.append(record(len(log) + 1, f"outvote.down.{T}.{each}", payload))
     gone = "delete" in subjects
     servers = {name: {} if gone else {T: seen(log)} for name in evidence.servers}
     edges = {name: {} if gone else {T: at_an_edge(log)} for name in evidence.edges}
@@ -247,8 +257,8 @@ def test_an_elimination_that_follows_from_what_came_after_a_stop_is_found(good: 
     """One that was due before the stop may have been under way."""
     place = next(place for place, each in enumerate(good.log) if ".elim." in each.subject)
     for before, found in ((place, set()), (place - 1, {"unjustified"})):
-        log = [*good.log[:before], Record(0, f"outvote.down.{T}.stop", b"{}"), *good.log[before : place + 1]]
-        log = [Record(number, *each[1:]) for number, each in enumerate(log, 1)]
+        log = [*good.log[:before], record(0, f"outvote.down.{T}.stop", b"{}"), *good.log[before : place + 1]]
+        log = in_order(log)
         assert {each.kind for each in judge(Evidence(log, damaged=frozenset(("e1", "e2"))))} == found
 
 
@@ -283,10 +293,9 @@ def test_an_edge_that_serves_another_arm_than_it_ought_to_is_found(open_task: Ev
 
 
 def test_the_fallback_is_served_by_a_killed_task_whoever_has_won_and_by_a_stopped_one_without_a_winner() -> None:
-    record = json.dumps(TASK.to_json() | {"fallback": "blue"}).encode()
-    log = [Record(1, f"outvote.down.{T}.task", record)]
-    out = Record(2, f"outvote.down.{T}.elim.0", Coder(TASK).down((0, 1, 2), Elimination((1, 2))))
-    stop, kill = (Record(3, f"outvote.down.{T}.{each}", b"true") for each in ("stop", "kill.0"))
+    log = [record(1, f"outvote.down.{T}.task", json.dumps(TASK.to_json() | {"fallback": "blue"}).encode())]
+    out = record(2, f"outvote.down.{T}.elim.0", Coder(TASK).down((0, 1, 2), Elimination((1, 2))))
+    stop, kill = (record(3, f"outvote.down.{T}.{each}", b"true") for each in ("stop", "kill.0"))
     for records, arm in (([stop], "blue"), ([kill], "blue"), ([out, stop], "red"), ([out, kill], "blue")):
         folded = fold([*log, *records])
         assert list(served_otherwise("e1", {"shop": arm}, folded)) == []
@@ -338,7 +347,7 @@ def test_a_message_of_an_edge_that_came_in_after_it_was_revoked_is_found(open_ta
     after = done(discounted(open_task))
     late = a_message(open_task)
     subject = late.subject.replace("life-e1", "other")
-    log = [*after.log, Record(len(after.log) + 1, subject, late.payload)]
+    log = [*after.log, record(len(after.log) + 1, subject, late.payload)]
     found = replace(after, log=log, servers={name: {T: seen(log)} for name in after.servers}, told={})
     assert kinds(replace(found, damaged=frozenset(["e1"]))) == {"wrong", "lost"}  # and it counts
 
@@ -348,17 +357,16 @@ def test_a_task_that_was_decided_before_a_discount_was_acknowledged_is_left_as_i
     for end in (len(good.log), None):
         shut_out = action("discount", target="e1", task_id="")._replace(end=end)
         assert judge(replace(good, actions=[shut_out], edges=edges)) == []
-    place = next(each.number for each in good.log if ".elim." in each.subject)
+    place = next(each.sequence for each in good.log if ".elim." in each.subject)
     shut_out = action("discount", target="e1", task_id="")._replace(end=place - 1)  # it ran then, and was not told
     assert kinds(replace(good, actions=[shut_out], edges=edges)) == {"lost"}
 
 
 def test_a_decision_that_was_due_only_with_a_discounted_edge_is_found_unless_it_was_under_way(good: Evidence) -> None:
     place = next(place for place, each in enumerate(good.log) if ".elim." in each.subject)
-    discount = Record(0, f"outvote.down.{T}.discount.0", b'{"edge": "e1"}')
+    discount = record(0, f"outvote.down.{T}.discount.0", b'{"edge": "e1"}')
     others = [each for each in good.log[place - 1 : place] if each.subject.startswith("outvote.up.")]
     assert others
     for before, found in ((place, set()), (place - 1, {"unjustified"})):
-        log = [*good.log[:before], discount, *good.log[before : place + 1]]
-        log = [Record(number, *each[1:]) for number, each in enumerate(log, 1)]
+        log = in_order([*good.log[:before], discount, *good.log[before : place + 1]])
         assert {each.kind for each in judge(Evidence(log, damaged=frozenset(("e1", "e2"))))} == found

@@ -53,7 +53,7 @@ def test_the_log_is_kept_three_times_and_a_node_that_lost_its_disk_copies_it(clu
             assert not await link.append("outvote.up.e1.t.life.0", b"other")
             await comes(lambda: lost.page("jsz").get("messages") == 6, "it has all")
         log = await log_at(cluster.urls)
-        assert [(each.number, each.payload) for each in log] == [(n + 1, b"%d" % n) for n in range(6)]
+        assert [(each.sequence, each.payload) for each in log] == [(n + 1, b"%d" % n) for n in range(6)]
 
     asyncio.run(run())
 

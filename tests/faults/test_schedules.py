@@ -41,6 +41,7 @@ ALONE = (
     Fault(1.6, "exchange", "s*|n*", 0.6, 0.7),
     Fault(1.8, "pause-edge", "e3", 0.4),
     Fault(2.0, "one-way-up", "e1|n*", 0.5, 0.8),
+    *(Fault(0.3 + 0.37 * turn, "kill-edge", "e2", 0.1) for turn in range(6)),
 )
 STORES = (
     Fault(0.6, "corrupt-store", "e1", 0.1, 0.1),

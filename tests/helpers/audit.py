@@ -16,20 +16,11 @@ from typing import NamedTuple
 from outvote.access.engine_access import Access
 from outvote.core import protocols
 from outvote.engine.nats_log import NatsLog
-from outvote.log.log import Record as LogRecord
+from outvote.log.log import Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, UpSubject, parse
-from outvote.server.sync_server import SyncServer
 
 DEADLINE = 30.0
-
-
-class Record(NamedTuple):
-    """One record of the log."""
-
-    number: int
-    subject: str
-    payload: bytes
 
 
 class Sent(NamedTuple):
@@ -60,8 +51,8 @@ async def log_at(url: str, access: Access | None = None) -> list[Record]:
     found: list[Record] = []
     done = asyncio.Event()
 
-    def take(record: LogRecord) -> None:
-        found.append(Record(record.sequence, record.subject, record.payload))
+    def take(record: Record) -> None:
+        found.append(record)
         if record.sequence >= last:
             done.set()
 
@@ -86,19 +77,15 @@ def read_store(edge: str, path: Path) -> StoredMessages:
 def sent(log: Sequence[Record]) -> list[tuple[Sent, bytes]]:
     """The messages of edges in a log."""
     found = []
-    for _, subject, payload in log:
-        where = parse(subject)
+    for record in log:
+        where = parse(record.subject)
         if isinstance(where, UpSubject):
-            found.append((Sent(where.edge, where.incarnation, where.task_id, where.sequence), payload))
+            found.append((Sent(where.edge, where.incarnation, where.task_id, where.sequence), record.payload))
     return found
 
 
-def faults(log: Sequence[Record], stores: Sequence[StoredMessages], *, gapless: bool = False) -> list[str]:
-    """All in which the log and the stores differ; nothing, if every message is in both once and with one content.
-
-    `gapless` is for votes: they are numbered 0, 1, 2, … A tally has the place in its player's cycle at which it began,
-    and places are passed over, so of tallies only the sets can be compared.
-    """
+def faults(log: Sequence[Record], stores: Sequence[StoredMessages]) -> list[str]:
+    """All in which the log and the stores differ; nothing, if every message is in both once and with one content."""
     found: list[str] = []
     lives = {(each.edge, each.incarnation): each for each in stores}
     if len(lives) < len(stores):
@@ -119,16 +106,14 @@ def faults(log: Sequence[Record], stores: Sequence[StoredMessages], *, gapless: 
             where = Sent(life.edge, life.incarnation, task_id, sequence)
             if where not in often:
                 found.append(f"{where} is in its store, and not in the log")
-            if gapless and sequence and (task_id, sequence - 1) not in life.messages:
-                found.append(f"{where} is in its store, and the one before is not")
     return found
 
 
 def replayed(log: Sequence[Record], task_id: str) -> TaskState:
     """The task as a fold of the log has it, after a core server by itself was found to come to the same state."""
     fold = LogState()
-    for number, subject, payload in log:
-        fold.apply(LogRecord(subject, payload, number, 0.0))
+    for record in log:
+        fold.apply(record)
     folded = fold.tasks[task_id]
     core, coder = protocols.server(folded.task), Coder(folded.task)
     for where, payload in sent(log):
@@ -140,15 +125,3 @@ def replayed(log: Sequence[Record], task_id: str) -> TaskState:
     assert folded.refused == fold.unknown == 0
     assert core.snapshot()["duplicates"] == 0
     return folded
-
-
-def read_by_a_new_server(url: str, task_id: str) -> TaskState:
-    """The task as a server has it that reads the log from its beginning."""
-
-    async def read() -> TaskState:
-        server = SyncServer(await NatsLog.connect(url, name="fresh", patience=DEADLINE))
-        await server.start()
-        await server.stop()
-        return server.state.tasks[task_id]
-
-    return asyncio.run(asyncio.wait_for(read(), DEADLINE))

@@ -13,6 +13,7 @@ from helpers.processes import Running, Start, commands
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
 from outvote.engine.process import Engine
+from outvote.log.memory import MemoryEngine
 
 
 @pytest.fixture
@@ -31,6 +32,12 @@ def server(start: Start) -> Running:
 def engine(tmp_path: Path) -> Iterator[Engine]:
     with Engine(tmp_path / "engine", port=0) as running:
         yield running
+
+
+@pytest.fixture
+def memory() -> MemoryEngine:
+    """A log in memory, in place of an engine."""
+    return MemoryEngine()
 
 
 @pytest.fixture

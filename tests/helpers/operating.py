@@ -1,4 +1,4 @@
-"""A server with its API for operators in this process, on a real engine: in reach of a test's clock and of its log."""
+"""A server with its API for operators in this process: in reach of a test's clock and of its log."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from outvote.core.messages import Vote
 from outvote.core.task import Task
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.log.log import Log
+from outvote.log.memory import MemoryEngine
 from outvote.log.records import Coder, UpSubject
 from outvote.server.admin.api import make_app
 from outvote.server.sync_server import SyncServer
@@ -35,10 +37,14 @@ VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players
 
 @asynccontextmanager
 async def operated(
-    engine: Engine, *, clock: Callable[[], float] = time.time, **app: Any
+    engine: Engine | MemoryEngine, *, clock: Callable[[], float] = time.time, **app: Any
 ) -> AsyncIterator[tuple[SyncServer, httpx.AsyncClient]]:
     """A server, and a client of its API, which `make_app` makes with these options."""
-    server = SyncServer(await NatsLog.connect(engine.url, name="server"), clock=clock)
+    if isinstance(engine, MemoryEngine):
+        log: Log = engine.connect("server")
+    else:
+        log = await NatsLog.connect(engine.url, name="server")
+    server = SyncServer(log, clock=clock)
     try:
         await server.start()
         transport = httpx.ASGITransport(make_app(server, **app))

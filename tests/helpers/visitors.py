@@ -11,9 +11,6 @@ from typing import Any
 import httpx
 
 from helpers.processes import DEADLINE, Running
-from outvote.core.messages import Tally
-from outvote.core.task import Task
-from outvote.log.records import Coder, UpSubject
 
 LATE = 0.3
 """The part of rewards that come some events later, so that tallies are not complete in the order of their numbers."""
@@ -70,15 +67,3 @@ class Visitors:
             self.told[body["arm"], body["reward"]] -= 1
         else:
             assert answer.status_code == 204, answer.text
-
-
-def counted(task: Task, edge: str, messages: Mapping[tuple[str, int], bytes]) -> Counter[tuple[str, int]]:
-    """By arm and outcome: what an edge's tallies say that it has seen."""
-    found: Counter[tuple[str, int]] = Counter()
-    coder = Coder(task)
-    for (task_id, sequence), payload in messages.items():
-        tally = coder.read_up(UpSubject(edge, task_id, "", sequence), payload)
-        assert isinstance(tally, Tally)
-        found[task.arms[tally.arm], 1] += tally.successes
-        found[task.arms[tally.arm], 0] += tally.trials - tally.successes
-    return found

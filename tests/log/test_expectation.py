@@ -14,11 +14,11 @@ from helpers.operating import VOTES, operated
 from helpers.processes import comes
 from outvote.core.messages import Elimination
 from outvote.edge.site import Edge
-from outvote.engine.process import Engine
 from outvote.log.catch_up import Question
 from outvote.log.expectation import Expectation, read_expectation
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
+from outvote.log.memory import MemoryEngine
 from outvote.log.records import DownSubject, task_record
 
 WHOLE = {"traffic": 50_000.0, "baseline": 0.1, "difference": 0.02}
@@ -116,7 +116,7 @@ def test_an_edge_takes_no_expectation_for_an_elimination(edge: Edge) -> None:
     assert not edge.missed.is_set()
 
 
-# ---- the API on a real engine
+# ---- the API
 
 
 async def shown(client: httpx.AsyncClient) -> dict[str, Any] | None:
@@ -124,9 +124,9 @@ async def shown(client: httpx.AsyncClient) -> dict[str, Any] | None:
     return found
 
 
-def test_an_expectation_is_said_shown_and_said_again(engine: Engine) -> None:
+def test_an_expectation_is_said_shown_and_said_again(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             await client.post("/v1/tasks", json=VOTES)
             assert await shown(client) is None
             said = await client.put(EXPECTATION, json=WHOLE)
@@ -138,15 +138,15 @@ def test_an_expectation_is_said_shown_and_said_again(engine: Engine) -> None:
             await client.post("/v1/tasks/votes/stop")
             assert await shown(client) == again.json()
             assert server.state.read == 4
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             assert await shown(client) == again.json()
 
     asyncio.run(run())
 
 
-def test_what_cannot_be_expected_is_a_problem_and_nothing_is_stored(engine: Engine) -> None:
+def test_what_cannot_be_expected_is_a_problem_and_nothing_is_stored(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             await client.post("/v1/tasks", json=VOTES)
             for status, payload, error in REFUSED:
                 refused = await client.put(EXPECTATION, content=payload)
@@ -162,11 +162,11 @@ def test_what_cannot_be_expected_is_a_problem_and_nothing_is_stored(engine: Engi
     asyncio.run(run())
 
 
-def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_more(engine: Engine) -> None:
+def test_what_others_have_put_in_the_log_does_not_keep_operators_from_saying_more(memory: MemoryEngine) -> None:
     """Neither what is no expectation, nor a number that leaves a gap."""
 
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
             await server.log.append(str(DownSubject(task_id, "expect", 0)), b"no")
             await server.log.append(str(DownSubject(task_id, "expect", 2)), Expectation(baseline=0.5).record())

@@ -1,14 +1,11 @@
-"""The log folded: replicas agree, the first stored elimination wins, and what is no record changes nothing."""
+"""The log folded: the first stored elimination wins, and what is no record changes nothing."""
 
 from __future__ import annotations
 
-import random
-from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
-from outvote.core import protocols
 from outvote.core.errors import InvalidTask
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
@@ -19,69 +16,12 @@ from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, check_name, parse, task_record
 
 EDGES = ("ams", "fra", "lis", "oslo")
-MEANS = (0.8, 0.5, 0.3, 0.1)
 
 
 def task(protocol: str, **options: Any) -> Task:
     epsilon = 0 if protocol == "tally" else 0.95
     chosen = {"arms": 4, "players": EDGES, "epsilon": epsilon, "delta": 0.1, "protocol": protocol, "name": "shop"}
     return Task(**{**chosen, **options})
-
-
-Log: TypeAlias = dict[str, bytes]
-"""One record per subject: the first wins."""
-
-
-def read_on(fold: LogState, log: Log) -> None:
-    for subject, payload in islice(log.items(), fold.read, None):
-        fold.apply(Record(subject, payload, fold.read + 1, 0.0))
-
-
-def run_fleet(described: Task, *, seed: int, servers: int = 1, events: int = 60_000) -> tuple[Log, list[LogState]]:
-    """Edges that learn, a log, and servers that read it at their own pace, until one arm is left."""
-    rng = random.Random(seed)
-    folds = [LogState() for _ in range(servers)]
-    log = {str(DownSubject("shop-1", "task")): task_record(described)}
-    players = {name: protocols.player(described, name, rng=rng) for name in EDGES}
-    heard = dict.fromkeys(EDGES, 0)
-    coder = Coder(described)
-    for _ in range(events):
-        name = rng.choice(EDGES)
-        player = players[name]
-        told = [Elimination(each.arms) for each in folds[0].tasks["shop-1"].eliminations] if folds[0].tasks else []
-        for elimination in told[heard[name] :]:
-            player.receive(elimination)
-        heard[name] = len(told)
-        arm, ticket = player.decide()
-        for message in player.reward(arm, float(rng.random() < MEANS[arm]), ticket=ticket):
-            log.setdefault(str(UpSubject(name, "shop-1", "life", message.sequence)), coder.up(message))
-        for fold in folds:
-            if fold is folds[0] or rng.random() < 0.05:
-                read_on(fold, log)
-                proposal = fold.tasks["shop-1"].proposal()
-                if proposal is not None:
-                    log.setdefault(proposal.subject, proposal.payload)
-        if folds[0].tasks["shop-1"].winner is not None:
-            break
-    for fold in folds:
-        read_on(fold, log)
-    return log, folds
-
-
-@pytest.mark.parametrize("protocol", ["dme", "edme", "tally"])
-def test_servers_that_read_the_log_at_their_own_pace_agree(protocol: str) -> None:
-    described = task(protocol, **({"instances": 2} if protocol == "edme" else {}))
-    log, folds = run_fleet(described, seed=3, servers=3)
-    late = LogState()
-    read_on(late, log)
-    for fold in (*folds, late):
-        found = fold.tasks["shop-1"]
-        assert found.winner == 0
-        assert found.eliminations == folds[0].tasks["shop-1"].eliminations
-        assert found.server.snapshot() == folds[0].tasks["shop-1"].server.snapshot()
-        assert found.ledger.total_bits == folds[0].tasks["shop-1"].ledger.total_bits
-        assert found.proposal() is None
-        assert fold.unknown == found.refused == 0
 
 
 def test_what_is_stored_wins_over_what_a_server_thinks() -> None:

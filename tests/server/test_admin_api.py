@@ -1,4 +1,4 @@
-"""The API for operators over a real engine: what it creates, shows, refuses and counts."""
+"""The API for operators on a log in memory: what it creates, shows, refuses and counts."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from outvote.core.task import RULES, Task
 from outvote.engine.process import Engine
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
+from outvote.log.memory import MemoryEngine
 from outvote.log.records import Coder, UpSubject, task_record
 from outvote.server.admin import api as admin_api
 from outvote.server.admin.views import description, most_bits
@@ -38,9 +39,9 @@ def refusal(response: httpx.Response, status: int) -> str:
     return str(body["detail"])
 
 
-def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> None:
+def test_a_task_is_created_listed_shown_stopped_and_deleted(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             made = await client.post("/v1/tasks", json=TALLY)
             assert made.status_code == 201
             task_id = made.json()["id"]
@@ -61,9 +62,9 @@ def test_a_task_is_created_listed_shown_stopped_and_deleted(engine: Engine) -> N
     asyncio.run(run())
 
 
-def test_a_name_that_is_taken_is_refused_with_what_differs(engine: Engine) -> None:
+def test_a_name_that_is_taken_is_refused_with_what_differs(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             task_id = (await client.post("/v1/tasks", json=TALLY)).json()["id"]
             again = refusal(await client.post("/v1/tasks", json={**TALLY, "delta": 0.1}), 409)
             assert again == f"a task named 'shop' exists already ({task_id}): delta is 0.05, asked is 0.1"
@@ -96,9 +97,9 @@ REFUSED = [
 ]
 
 
-def test_what_is_no_task_is_refused_and_nothing_is_stored(engine: Engine) -> None:
+def test_what_is_no_task_is_refused_and_nothing_is_stored(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             for status, body, detail in REFUSED:
                 content = body if isinstance(body, bytes) else json.dumps(body).encode()
                 assert detail in refusal(await client.post("/v1/tasks", content=content), status)
@@ -107,9 +108,9 @@ def test_what_is_no_task_is_refused_and_nothing_is_stored(engine: Engine) -> Non
     asyncio.run(run())
 
 
-def test_a_shown_task_can_be_created_again_from_its_record(engine: Engine) -> None:
+def test_a_shown_task_can_be_created_again_from_its_record(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             await client.post("/v1/tasks", json={**VOTES, "protocol": "edme", "instances": 2})
             record = (await client.get("/v1/tasks/votes")).json()["task"]
             await client.delete("/v1/tasks/votes")
@@ -119,9 +120,9 @@ def test_a_shown_task_can_be_created_again_from_its_record(engine: Engine) -> No
     asyncio.run(run())
 
 
-def test_unknown_paths_methods_and_tasks_are_problems_too(engine: Engine) -> None:
+def test_unknown_paths_methods_and_tasks_are_problems_too(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             for path in ("/v2", "/v1/tasks/", "/v1/tasks/shop/", "/"):
                 assert "see /openapi.json for what there is" in refusal(await client.get(path), 404)
             for method, path, allowed in (
@@ -141,9 +142,9 @@ def test_unknown_paths_methods_and_tasks_are_problems_too(engine: Engine) -> Non
     asyncio.run(run())
 
 
-def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(engine: Engine) -> None:
+def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
             coder = Coder(Task(**VOTES))
             for record, edge in enumerate(("ams", "fra")):  # two of three are a quorum
@@ -189,9 +190,9 @@ def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
     assert (fra.edge, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
 
 
-def test_a_task_is_read_as_json_whatever_its_content_type_says(engine: Engine) -> None:
+def test_a_task_is_read_as_json_whatever_its_content_type_says(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             body = json.dumps(TALLY).encode()
             for told in ({"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {}):
                 assert (await client.post("/v1/tasks", content=body, headers=told)).status_code == 201
@@ -209,9 +210,9 @@ def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_tha
     assert most_bits(skewed) == 54
 
 
-def test_requests_are_counted_by_what_is_fixed_and_never_by_what_was_sent(engine: Engine) -> None:
+def test_requests_are_counted_by_what_is_fixed_and_never_by_what_was_sent(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (_, client):
+        async with operated(memory) as (_, client):
             for method, path in (
                 ("GET", "/v1/tasks/secret"),
                 ("SECRET", "/secret"),
@@ -262,9 +263,11 @@ def test_without_its_engine_the_server_says_that_it_is_not_well(
     asyncio.run(run())
 
 
-def test_an_unforeseen_error_is_a_problem_without_internals(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_error_is_a_problem_without_internals(
+    memory: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _):
+        async with operated(memory) as (server, _):
             transport = httpx.ASGITransport(admin_api.make_app(server), raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
                 with monkeypatch.context() as during:

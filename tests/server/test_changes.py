@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
-import signal
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator
 
 import pytest
 
-from helpers.operating import TALLY, VOTES, on_a_port, operated, vote
-from helpers.processes import DEADLINE, Running, comes, complaints, request
-from outvote.engine.process import Engine
+from helpers.operating import VOTES, on_a_port, operated, vote
+from helpers.processes import DEADLINE, comes
+from outvote.log.memory import MemoryEngine
 from outvote.server import changes as module
 from outvote.server.changes import FLEET, Changes
 
@@ -102,7 +97,7 @@ def test_when_it_is_closed_all_who_watch_come_to_their_end() -> None:
     asyncio.run(run())
 
 
-# ---- on a real engine, over a real socket
+# ---- over a real socket
 
 
 async def get(port: int, method: str = "GET") -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]:
@@ -112,9 +107,9 @@ async def get(port: int, method: str = "GET") -> tuple[asyncio.StreamReader, asy
     return reader, writer, await reader.readuntil(b"\r\n\r\n")
 
 
-def test_clients_that_go_away_leave_no_watcher(engine: Engine) -> None:
+def test_clients_that_go_away_leave_no_watcher(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _), on_a_port(server) as port:
+        async with operated(memory) as (server, _), on_a_port(server) as port:
             listeners = [await get(port) for _ in range(3)]
             for reader, _, head in listeners:
                 assert head.startswith(b"HTTP/1.1 200 ")
@@ -129,9 +124,9 @@ def test_clients_that_go_away_leave_no_watcher(engine: Engine) -> None:
     asyncio.run(run())
 
 
-def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(engine: Engine) -> None:
+def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _), on_a_port(server) as port:
+        async with operated(memory) as (server, _), on_a_port(server) as port:
             reader, writer, head = await get(port, "HEAD")
             assert b"content-type: text/event-stream" in head
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: server\r\n\r\n")
@@ -143,9 +138,9 @@ def test_who_asks_for_the_head_only_is_answered_and_may_ask_again(engine: Engine
     asyncio.run(run())
 
 
-def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(engine: Engine) -> None:
+def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(memory: MemoryEngine) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             watching = await begun(server.monitor.changes)
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
             assert await anext(watching) == {task_id, FLEET}
@@ -162,42 +157,15 @@ def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(engine: Engine
     asyncio.run(run())
 
 
-# ---- real processes
+def test_a_server_that_is_told_to_stop_ends_all_streams_in_order(memory: MemoryEngine) -> None:
+    async def run() -> None:
+        async with operated(memory) as (server, client):
+            async with on_a_port(server) as port:
+                streams = [await get(port) for _ in range(5)]
+                await client.post("/v1/tasks", json=VOTES)
+                await comes(lambda: server.monitor.changes.watchers == 5)
+            for reader, writer, _ in streams:
+                assert (await reader.read()).endswith(b"0\r\n\r\n")  # and is not cut off
+                writer.close()
 
-
-class Listener:
-    """Who listens to the events of a server."""
-
-    def __init__(self, server: Running) -> None:
-        self._connection = http.client.HTTPConnection(urlsplit(server.url("server")).netloc, timeout=DEADLINE)
-        self._connection.request("GET", "/v1/events")
-        self.response = self._connection.getresponse()
-
-    def next(self) -> list[str]:
-        name, _, data = self.response.readline().partition(b": ")
-        assert (name, self.response.readline()) == (b"data", b"\n")
-        return list(json.loads(data))
-
-    def close(self) -> None:
-        self.response.close()
-        self._connection.close()
-
-
-@contextmanager
-def listeners(server: Running, count: int) -> Iterator[list[Listener]]:
-    with ExitStack() as stack:
-        made = [Listener(server) for _ in range(count)]
-        for each in made:
-            stack.callback(each.close)
-        yield made
-
-
-def test_a_server_that_is_told_to_stop_ends_all_streams_in_order(server: Running) -> None:
-    with listeners(server, 5) as all_of_them:
-        for each in all_of_them:
-            assert each.next() == []
-        request(server.url("server") + "/v1/tasks", TALLY)
-        code, out, err = server.end(signal.SIGTERM)
-        assert (code, out, complaints(err)) == (0, "", [])
-        for each in all_of_them:
-            each.response.read()  # raises if it is cut off, as it is when the time to end in order has passed
+    asyncio.run(run())

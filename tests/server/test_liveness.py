@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import Any
 
 import pytest
 
-from helpers.operating import TALLY, VOTES, operated, vote
-from helpers.processes import Running, Start, an_edge, comes, complaints, request, until
+from helpers.operating import VOTES, operated, vote
+from helpers.processes import comes
 from outvote.edge.site import Edge
-from outvote.engine.nats_log import NatsLog
-from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY
+from outvote.log.memory import MemoryEngine
 from outvote.server import liveness as signs
 from outvote.server import monitor
 from outvote.server.admin.fleet import EdgeList, FleetEdge, edge_list
@@ -23,7 +21,6 @@ from outvote.server.sync_server import SyncServer
 
 START = 1_000.0
 NAMED: dict[str, Any] = {**VOTES, "players": ["ams", "fra", "lis"]}
-SHOP: dict[str, Any] = {**TALLY, "players": ["ams", "fra", "lis"]}
 
 
 class Clock:
@@ -94,14 +91,14 @@ def test_only_so_many_names_are_remembered_and_those_stay_up_to_date(monkeypatch
     assert found.last == {"ams": START + 5, "fra": START}
 
 
-# ---- on a real engine, with a clock of our own
+# ---- with a clock of our own
 
 
-def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, edge: Edge) -> None:
+def test_edges_are_awaited_alive_silent_missing_and_alive_again(memory: MemoryEngine, edge: Edge) -> None:
     clock = Clock()
 
     async def run() -> None:
-        async with operated(engine, clock=clock) as (server, client):
+        async with operated(memory, clock=clock) as (server, client):
             await client.post("/v1/tasks", json=NAMED)
 
             async def states() -> dict[str, str]:
@@ -114,7 +111,7 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, 
 
             assert await states() == {"ams": "awaited", "fra": "awaited", "lis": "awaited"}
             clock.now += 20
-            await edge.connect(NatsLog(engine.url, name="ams"))
+            await edge.connect(memory.connect("ams"))
             assert await edge.catch_up()
             await comes(lambda: "ams" in server.monitor.liveness.last)
             assert edge_named(server, "ams").last_sign == START + 20
@@ -132,12 +129,14 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(engine: Engine, 
     asyncio.run(run())
 
 
-def test_who_watches_is_told_that_an_edge_has_fallen_silent(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_watches_is_told_that_an_edge_has_fallen_silent(
+    memory: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(monitor, "LOOK_EVERY", 0.01)
     clock = Clock()
 
     async def run() -> None:
-        async with operated(engine, clock=clock) as (server, _):
+        async with operated(memory, clock=clock) as (server, _):
             server.monitor.on_question("ams")
             looking = asyncio.create_task(server.look_around())
             watching = server.monitor.changes.watch()
@@ -154,12 +153,12 @@ def test_who_watches_is_told_that_an_edge_has_fallen_silent(engine: Engine, monk
     asyncio.run(run())
 
 
-def test_a_server_awaits_edges_from_when_it_can_hear_them(engine: Engine) -> None:
+def test_a_server_awaits_edges_from_when_it_can_hear_them(memory: MemoryEngine) -> None:
     """However long it took to read the log."""
     clock = Clock()
 
     async def run() -> None:
-        async with operated(engine, clock=clock) as (server, client):
+        async with operated(memory, clock=clock) as (server, client):
             await client.post("/v1/tasks", json=NAMED)
             again = SyncServer(server.log, clock=clock)
             clock.now += 10 * SILENT_AFTER
@@ -169,11 +168,11 @@ def test_a_server_awaits_edges_from_when_it_can_hear_them(engine: Engine) -> Non
     asyncio.run(run())
 
 
-def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many_lives(engine: Engine) -> None:
+def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many_lives(memory: MemoryEngine) -> None:
     clock = Clock()
 
     async def run() -> None:
-        async with operated(engine, clock=clock) as (server, client):
+        async with operated(memory, clock=clock) as (server, client):
             task_id = (await client.post("/v1/tasks", json=NAMED)).json()["id"]
             await vote(server, task_id, "ams", 0)
             await vote(server, task_id, "fra", 1, life="one")
@@ -181,7 +180,7 @@ def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many
             await vote(server, task_id, "fra", 1, life="two")
             server.monitor.on_question("ams")
             before = edge_list(server).edges
-        async with operated(engine, clock=clock) as (server, _):
+        async with operated(memory, clock=clock) as (server, _):
             after: EdgeList = edge_list(server)
             ams, fra, lis = after.edges
             assert [each.state for each in after.edges] == ["awaited"] * 3
@@ -198,28 +197,3 @@ def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many
             }
 
     asyncio.run(run())
-
-
-# ---- real processes
-
-
-def listed(server: Running) -> dict[str, dict[str, Any]]:
-    return {each["edge"]: each for each in request(server.url("server") + "/v1/edges")["edges"]}
-
-
-def all_alive(server: Running, *names: str) -> bool:
-    found = listed(server)
-    return [found.get(name, {}).get("state") for name in names] == ["alive"] * len(names)
-
-
-def test_every_server_hears_every_edge_whichever_one_answers(server: Running, start: Start) -> None:
-    second = start("server", "--nats", server.url("nats"), "--port", "0")
-    names = ("ams", "fra", "lis", "oslo", "rom")
-    edges = [an_edge(start, server, name) for name in names]
-    for each in (server, second):
-        until(lambda each=each: all_alive(each, *names), "all are alive")  # type: ignore[misc]
-        assert list(listed(each)) == sorted(names)
-    edges[0].end(signal.SIGKILL)
-    assert listed(server)["ams"]["state"] == "alive"  # until it has missed its turn more than once
-    code, _, err = second.end(signal.SIGTERM)
-    assert (code, complaints(err)) == (0, [])

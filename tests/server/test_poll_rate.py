@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
+from faults.simulated.clock import run as in_virtual_time
 from helpers.edge_http import host, task
 from helpers.operating import TALLY, operated
 from helpers.processes import comes
 from outvote.core.errors import MalformedMessage
-from outvote.edge import site as edge_module
 from outvote.edge.api import EdgeApi
 from outvote.edge.site import TICK, Edge
-from outvote.engine.nats_log import NatsLog
-from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE, SKIP_ELIMINATIONS, Answer, Question, encode, read_answer
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
+from outvote.log.memory import MemoryEngine
 from outvote.log.records import task_record
 from outvote.server.liveness import LEAST_HEARD, QUESTIONS, SILENT_AFTER, Liveness
 
@@ -90,10 +89,10 @@ def test_an_answer_with_a_pause_that_is_out_of_bounds_or_no_number_is_refused(to
         answer_with(ask_again=told)
 
 
-def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(engine: Engine, edge: Edge) -> None:
+def test_an_edge_waits_as_it_was_told_and_not_all_edges_ask_at_once(memory: MemoryEngine, edge: Edge) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, _):
-            await edge.connect(NatsLog(engine.url, name="ams"))
+        async with operated(memory) as (server, _):
+            await edge.connect(memory.connect("ams"))
             assert await edge.catch_up()
             usual = [edge._pause(True, False) for _ in range(200)]
             assert 0.75 * ASK_EVERY <= min(usual) < max(usual) <= ASK_EVERY
@@ -125,23 +124,18 @@ def test_where_nobody_listens_an_edge_asks_at_every_tick_and_where_nobody_answer
     assert min(longest[10:]) > ASK_EVERY / 2
 
 
-def test_an_edge_counts_the_questions_that_were_let_lie(
-    engine: Engine, edge: Edge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edge_counts_the_questions_that_were_let_lie(memory: MemoryEngine, edge: Edge) -> None:
     """Somebody listens and says nothing, as a server that has more questions than it can answer."""
     asked: list[str] = []
-    monkeypatch.setattr("outvote.engine.nats_log.PATIENCE", 0.05)
-    monkeypatch.setattr(edge_module, "ANSWER_PATIENCE", 0.05)
 
     async def run() -> None:
-        async with await NatsLog.connect(engine.url, name="server", patience=10) as busy:
-            await busy.answer(lambda name, _: asked.append(name))
-            await edge.start(NatsLog(engine.url, name="ams"))
-            await comes(lambda: edge._unanswered >= 3)
-            await edge.stop()
+        await memory.connect("server").answer(lambda name, _: asked.append(name))
+        await edge.start(memory.connect("ams"))
+        await asyncio.sleep(60.0)
+        await edge.stop()
 
-    asyncio.run(run())
-    assert set(asked) == {"ams"}
+    in_virtual_time(run())
+    assert edge._unanswered == len(asked) >= 3
 
 
 # ---- tasks of others
@@ -186,13 +180,13 @@ def test_very_many_tasks_of_others_come_in_parts(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_deleted(
-    engine: Engine, edge: Edge
+    memory: MemoryEngine, edge: Edge
 ) -> None:
     async def run() -> None:
-        async with operated(engine) as (server, client):
+        async with operated(memory) as (server, client):
             made = (await client.post("/v1/tasks", json={**NAMED, "name": "theirs", "players": ["fra", "lis"]})).json()
             await client.post("/v1/tasks", json=NAMED)
-            await edge.connect(NatsLog(engine.url, name="ams"))
+            await edge.connect(memory.connect("ams"))
             assert await edge.catch_up()
             assert list(edge.tasks) == [NAMED["name"]]
             await client.post("/v1/tasks/theirs/stop")

@@ -17,7 +17,7 @@ from outvote.edge.api import make_app as edge_app
 from outvote.edge.ofrep import FLAGS
 from outvote.edge.openapi import openapi as edge_document
 from outvote.edge.site import Edge
-from outvote.engine.process import Engine
+from outvote.log.memory import MemoryEngine
 from outvote.server.admin.api import Admin
 from outvote.server.admin.openapi import openapi as admin_document
 from outvote.web.exposure import LOCAL
@@ -59,10 +59,10 @@ def routes() -> list[tuple[str, str]]:
 
 
 def test_every_path_of_a_server_needs_a_token_but_those_that_tell_nothing(
-    engine: Engine, holders: Holders, caplog: pytest.LogCaptureFixture
+    memory: MemoryEngine, holders: Holders, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with operated(engine, tokens=holders.book) as (server, client):
+        async with operated(memory, tokens=holders.book) as (server, client):
             before = server.state.read
             for method, path in routes():
                 if path in ("/healthz", "/openapi.json"):
@@ -93,9 +93,9 @@ def test_every_path_of_a_server_needs_a_token_but_those_that_tell_nothing(
     )
 
 
-def test_a_viewer_looks_and_an_admin_does_all(engine: Engine, holders: Holders) -> None:
+def test_a_viewer_looks_and_an_admin_does_all(memory: MemoryEngine, holders: Holders) -> None:
     async def scenario() -> None:
-        async with operated(engine, tokens=holders.book) as (server, client):
+        async with operated(memory, tokens=holders.book) as (server, client):
             viewer, admin = holders.header("looker"), holders.header("ops")
             assert (await client.post("/v1/tasks", json=TALLY, headers=admin)).status_code == 201
             server.monitor.changes.close()  # else /v1/events would never end
@@ -115,10 +115,10 @@ def test_a_viewer_looks_and_an_admin_does_all(engine: Engine, holders: Holders) 
 
 
 def test_a_cookie_is_a_token_too_but_makes_up_for_no_wrong_one_and_serves_no_other_page(
-    engine: Engine, holders: Holders, caplog: pytest.LogCaptureFixture
+    memory: MemoryEngine, holders: Holders, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with operated(engine, tokens=holders.book) as (server, client):
+        async with operated(memory, tokens=holders.book) as (server, client):
             cookie = {"Cookie": f"other=1; outvote={holders.secrets['looker']}"}
             assert (await client.get("/v1/tasks", headers=cookie)).status_code == 200
             wrong = await client.get("/v1/tasks", headers={**cookie, **holders.header("nobody")})
@@ -144,10 +144,10 @@ def test_a_cookie_is_a_token_too_but_makes_up_for_no_wrong_one_and_serves_no_oth
 
 
 def test_without_tokens_a_server_of_this_machine_must_be_called_so(
-    engine: Engine, caplog: pytest.LogCaptureFixture
+    memory: MemoryEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with operated(engine, hosts=LOCAL) as (_, client):
+        async with operated(memory, hosts=LOCAL) as (_, client):
             for name in ("localhost", "LOCALHOST:8600", "127.0.0.1:1", "[::1]:8600"):
                 assert (await client.get("/v1/tasks", headers={"Host": name})).status_code == 200
             for name in (

@@ -6,20 +6,19 @@ import asyncio
 import json
 import signal
 import urllib.error
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from faults.simulated.clock import run as in_virtual_time
 from helpers.edge_http import ARMS, ask, eliminate, host, task
-from helpers.processes import Running, Start, an_edge, comes, gone, request, sent_all, until
+from helpers.processes import Running, Start, an_edge, request, sent_all, until
 from outvote.cli.main import main
 from outvote.edge.ofrep import FLAGS
 from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
-from outvote.engine.nats_log import NatsLog
-from outvote.engine.process import Engine
 from outvote.log.catch_up import ASK_EVERY, Answer, Question, TaskUpdate
+from outvote.log.memory import MemoryEngine
 
 SHOP: dict[str, Any] = {
     "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
@@ -91,50 +90,6 @@ def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(s
         assert decide(edge)["arm"] != decisions[0]["arm"], "it goes on with the arm whose turn it is"
 
 
-def test_it_survives_restarts_of_the_edge_and_of_the_server_and_who_was_away_hears_of_it(
-    server: Running, start: Start
-) -> None:
-    ams, fra = (an_edge(start, server, name) for name in ("ams", "fra"))
-    request(at(server), SHOP)
-    knows(False, ams, fra)
-    fra.end(signal.SIGTERM)
-    switch(server, "kill")
-    knows(True, ams)
-    ams.end(signal.SIGTERM)
-    same = ["--store", "log", "--engine-port", server.port("nats"), "--port", server.port("server")]
-    server.end(signal.SIGTERM)
-    until(lambda: gone(server.pid("engine")), "its engine has ended")
-    alone = an_edge(start, server, "ams")  # nobody answers: it knows by itself
-    assert decide(alone)["arm"] == "blue"
-    assert view(alone)["killed"]
-    server = start("server", *same)
-    assert request(at(server, "/shop"))["killed"]
-    fra = an_edge(start, server, "fra")
-    knows(True, alone, fra)
-    assert evaluate(fra) == ("blue", "DISABLED")
-    switch(server, "revive")
-    knows(False, alone, fra)
-    assert evaluate(fra)[1] == "SPLIT"
-
-
-def test_two_servers_at_once_agree_on_who_was_last(server: Running, start: Start) -> None:
-    second = start("server", "--nats", server.url("nats"), "--port", "0")
-    edge = an_edge(start, server, "ams")
-    request(at(server), SHOP)
-    knows(False, edge)
-    until(lambda: bool(request(at(second))["tasks"]), "the other server has read of the task")
-    verbs = ["kill", "revive", "revive", "kill", "kill", "kill", "revive", "kill", "revive", "revive"]
-    with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda turn: switch((server, second)[turn % 2], verbs[turn]), range(10)))
-    states = [request(at(each, "/shop"))["killed"] for each in (server, second)]
-    until(lambda: request(at(server, "/shop"))["killed"] == request(at(second, "/shop"))["killed"], f"from {states}")
-    knows(request(at(server, "/shop"))["killed"], edge)
-    for each, verb, killed in ((second, "kill", True), (server, "kill", True), (second, "revive", False)):
-        switch(each, verb)
-        knows(killed, edge)
-        until(lambda killed=killed: request(at(server, "/shop"))["killed"] is killed, "both say so")  # type: ignore[misc]
-
-
 def test_commands_kill_and_revive_and_the_log_of_the_server_tells(
     start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,7 +125,7 @@ def switched(killed: bool, switches: int) -> Answer:
     return Answer(read=1, tasks={"shop-1": TaskUpdate(False, -1, 0, killed, switches)})
 
 
-def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: Engine, edge: Edge) -> None:
+def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(edge: Edge) -> None:
     """The record was stored just before the edge listened, and the server that answers reads it just after."""
     host(edge, task())
     asked: list[Question] = []
@@ -180,17 +135,14 @@ def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(engine: 
         return switched(True, 1) if len(asked) > 1 else switched(False, 0)
 
     async def run() -> None:
-        async with await NatsLog.connect(engine.url, name="server") as link:
-            await link.prepare()
-            await link.answer(reply)
-            await edge.start(NatsLog(engine.url, name="ams"))
-            try:
-                await comes(lambda: edge.tasks["shop"].killed, "it has asked again", within=ASK_EVERY / 2)
-            finally:
-                await edge.stop()
-        assert len(asked) == 2
+        engine = MemoryEngine()
+        await engine.connect("server").answer(reply)
+        await edge.start(engine.connect("ams"))
+        await asyncio.sleep(ASK_EVERY / 2)
+        assert (edge.tasks["shop"].killed, len(asked)) == (True, 2)
+        await edge.stop()
 
-    asyncio.run(run())
+    in_virtual_time(run())
 
 
 # ---- one edge, one fold
