@@ -68,7 +68,8 @@ def test_bits_are_a_vote_or_refused(task: Task, data: st.DataObject) -> None:
         vote = book.decode_vote(bits, sequence=0)
     except MalformedMessage as error:
         event("refused")
-        assert repr(bits[:20])[1:-1] in str(error)
+        said = str(error)
+        assert repr(bits[:20])[1:-1] in said
         arms, instances = range(len(task.arms)), range(len(task.instances))
         assert bits not in {book.encode(Vote(arm, instance)) for arm in arms for instance in instances}
     else:
