@@ -82,16 +82,6 @@ def test_ucb_eliminates_nothing_and_never_finishes(capsys: pytest.CaptureFixture
     assert (record["correct"], record["safe"], record["best"]) == (1, 1, 0)
 
 
-def test_the_three_ends_are_three_moments(capsys: pytest.CaptureFixture[str]) -> None:
-    record = json_of(
-        capsys, "simulate", "--means", ".9,.6,.3", "--players", "3", "--epsilon", ".4", "--delta", ".2",
-        "--horizon", "4e4", "--trials", "5",
-    )  # fmt: skip
-    solved, finished, all_finished = (record[name]["mean"] for name in ("solved", "finished", "all_finished"))
-    # the bad arm falls in the first epoch and each player must hear of it; then the last rival; then all must hear
-    assert record["first_elimination"]["mean"] < solved < finished < all_finished
-
-
 def test_a_table_for_people_and_files_for_machines(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

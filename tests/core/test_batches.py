@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from outvote.core.errors import BatchNotClosable, NoOutstandingDecision, UnknownTicket
-from outvote.core.messages import Elimination, Vote
+from outvote.core.errors import BatchNotClosable, UnknownTicket
 from outvote.core.task import Task
 from outvote.core.votes.player import MedianPlayer
 from outvote.core.votes.schedule import Schedule
@@ -27,16 +26,6 @@ def new_player(arms: int, *, window: float | None) -> MedianPlayer:
 
 def decide(player: MedianPlayer, turns: int) -> list[tuple[int, int]]:
     return [player.decide() for _ in range(turns)]
-
-
-def closed_up_to_the_last(player: MedianPlayer) -> int:
-    """Three arms with all decisions of their first batches made and rewarded 1, .5, 0; arm 2's is not closed yet."""
-    for arm, ticket in decide(player, 9):
-        player.reward(arm, 1.0 - arm / 2, ticket=ticket)
-    first, second, third = player.take_full()
-    assert not player.close(first)
-    assert not player.close(second)
-    return third
 
 
 # ---- tickets
@@ -61,19 +50,6 @@ def test_a_batch_of_an_arm_that_is_no_candidate_has_the_pulls_that_are_still_mis
         for full in player.take_full():
             player.close(full)
     assert [sizes[arm][:3] for arm in range(5)] == [[4, 8, 16]] * 3 + [[4, 8, 8]] * 2
-
-
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_a_decision_is_rewarded_once(window: float | None) -> None:
-    player = new_player(2, window=window)
-    arm, ticket = player.decide()
-    player.reward(arm, 1.0, ticket=ticket)
-    before = player.snapshot()
-    with pytest.raises(NoOutstandingDecision, match="no decision of arm 0 waits for a reward under ticket 0"):
-        player.reward(arm, 1.0, ticket=ticket)
-    with pytest.raises(NoOutstandingDecision, match="no decision of arm 0 waits for a reward: "):
-        player.reward(arm, 1.0)
-    assert player.snapshot() == before
 
 
 @pytest.mark.parametrize("ticket", [2, 99, -1, "0", 0.5, 0.0, True, math.nan, [], {}], ids=repr)
@@ -115,31 +91,6 @@ def test_without_a_window_nothing_is_full_and_nothing_can_be_closed() -> None:
 # ---- with a reward window
 
 
-def test_with_a_window_nothing_counts_before_its_batch_closes() -> None:
-    player = new_player(3, window=60.0)
-    for arm, ticket in decide(player, 9):
-        assert not player.reward(arm, 1.0 - arm / 2, ticket=ticket)
-    assert [player.pulls(arm) for arm in range(3)] == [0, 0, 0]
-    assert player.epoch() == 1
-    assert not player.close(1)
-    assert [player.pulls(arm) for arm in range(3)] == [0, 3, 0]
-    assert not player.close(0)
-    assert list(player.close(2)) == [Vote(2, 0, 0)]
-    assert player.epoch() == 2
-
-
-def test_what_is_not_answered_counts_0() -> None:
-    player = new_player(2, window=60.0)
-    decide(player, 6)
-    player.reward(0, 1.0, ticket=0)  # one of three
-    player.reward(1, 0.25, ticket=1)  # two of three
-    player.reward(1, 0.5, ticket=1)
-    player.close(0)
-    assert (player.pulls(0), player.mean(0)) == (3, 1 / 3)
-    # means 1/3 and .75/3 = .25; over the answers alone they would be 1 and .375
-    assert list(player.close(1)) == [Vote(1, 0, 0)]
-
-
 @pytest.mark.parametrize("ticket", [4, -1, None, "0", 0.0, True, []], ids=repr)
 def test_a_ticket_that_was_never_issued_cannot_be_closed(ticket: Any) -> None:
     player = new_player(2, window=60.0)
@@ -164,22 +115,3 @@ def test_nothing_is_left_to_close_when_nothing_is_left_to_learn() -> None:
     assert not player.reward(arm, 1.0, ticket=ticket)
     with pytest.raises(BatchNotClosable, match="still open"):
         player.close(ticket)
-
-
-# ---- a reward window and eliminations
-
-
-def test_an_elimination_that_leaves_nothing_missing_hands_out_a_ticket_whose_close_ends_the_epoch() -> None:
-    player = new_player(3, window=60.0)
-    third = closed_up_to_the_last(player)
-    player.receive(Elimination((2,)))
-    assert player.epoch() == 1
-    (ask,) = player.take_full()
-    assert ask != third
-    # means 1 and .5: median .75
-    assert list(player.close(ask)) == [Vote(1, 0, 0)]
-    assert player.epoch() == 2
-    before = player.snapshot()
-    assert not player.close(ask)
-    assert not player.close(third)
-    assert player.snapshot() == before

@@ -15,23 +15,6 @@ def task(arms: int, players: int, **options: Any) -> Task:
     return Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **options)
 
 
-def test_bits_of_dme_under_the_binary_code() -> None:
-    # K = 10: 4 bits an arm; N = 3
-    ledger = Ledger(task(10, 3))
-    ledger.send_up("a", Vote(9))
-    ledger.send_up("b", Vote(0))
-    ledger.send_up("a", Vote(1, 0, 1))
-    ledger.send_down(Elimination((9,)))
-    ledger.send_down(Elimination((0, 1)))
-    assert (ledger.up_messages, ledger.down_messages) == (3, 2 * 3)
-    assert ledger.up_bits == 3 * 4
-    assert ledger.up_bits_by_player == {"a": 8, "b": 4}
-    assert ledger.down_bits_per_player == 1 * 4 + 2 * 4
-    assert ledger.down_bits == 3 * 12
-    assert ledger.instance_bits == 0
-    assert ledger.total_bits == 12 + 36
-
-
 def test_bits_of_dme_under_a_huffman_code() -> None:
     # Weights 4, 2, 1, 1: codewords of 1, 2, 3 and 3 bits; N = 2
     ledger = Ledger(task(4, 2, code="huffman", code_weights=(4, 2, 1, 1)))

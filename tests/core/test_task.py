@@ -28,7 +28,6 @@ def refusal(**changes: Any) -> str:
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     # K ≥ 2
     ({"arms": 1}, ["arms", "at least 2", "got 1"]),
-    ({"arms": True}, ["arms", "at least 2", "got True"]),
     ({"arms": 2.0}, ["arms", "got 2.0"]),
     ({"arms": "ab"}, ["arms", "got 'ab'"]),
     ({"arms": ["only"]}, ["arms", "at least 2", "got 1"]),
@@ -39,19 +38,13 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     # 0 < ε < 1
     ({"epsilon": 0}, ["epsilon", "above 0", "below 1", "got 0"]),
     ({"epsilon": 1}, ["epsilon", "above 0", "below 1", "got 1"]),
-    ({"epsilon": math.nan}, ["epsilon", "above 0", "below 1", "got nan"]),
-    ({"epsilon": "0.5"}, ["epsilon", "above 0", "below 1", "got '0.5'"]),
-    ({"epsilon": True}, ["epsilon", "above 0", "below 1", "got True"]),
-    ({"epsilon": 10**400}, ["epsilon", "above 0", "below 1", "got 1000"]),
     ({"epsilon": 1e-160}, ["infinitely many pulls", "got epsilon 1e-160", "larger epsilon"]),
     ({"epsilon": 5e-324}, ["infinitely many pulls", "got epsilon 5e-324", "larger epsilon"]),
     # 0 < δ < 1
     ({"delta": 0}, ["delta", "above 0", "below 1", "got 0"]),
     ({"delta": 1}, ["delta", "above 0", "below 1", "got 1"]),
-    ({"delta": math.nan}, ["delta", "above 0", "below 1", "got nan"]),
     # N ≥ 1
     ({"players": 0}, ["players", "at least 1", "got 0"]),
-    ({"players": True}, ["players", "at least 1", "got True"]),
     ({"players": 2.5}, ["players", "got 2.5"]),
     ({"players": "ab"}, ["players", "got 'ab'"]),
     ({"players": 10**400}, ["players", "got 1000"]),
@@ -64,13 +57,9 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     # 0 < N_γ ≤ N
     ({"active_players": 0}, ["active_players", "above 0", "at most players = 4", "got 0"]),
     ({"active_players": 4.001}, ["active_players", "above 0", "at most players = 4", "got 4.001"]),
-    ({"active_players": True}, ["active_players", "above 0", "at most players = 4", "got True"]),
-    ({"active_players": math.nan}, ["active_players", "above 0", "at most players = 4", "got nan"]),
-    ({"active_players": "2"}, ["active_players", "above 0", "at most players = 4", "got '2'"]),
     ({"active_players": 2, "protocol": "edme"}, ["active_players", "'dme'", "got 2", "instances"]),
     # M ≥ 1
     ({"protocol": "edme", "instances": 0}, ["instances", "at least 1", "got 0"]),
-    ({"protocol": "edme", "instances": True}, ["instances", "at least 1", "got True"]),
     ({"protocol": "edme", "instances": 2.5}, ["instances", "got 2.5"]),
     ({"protocol": "edme", "instances": "12"}, ["instances", "got '12'"]),
     ({"protocol": "edme", "instances": []}, ["instances", "increasing", "got []"]),
@@ -88,34 +77,20 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"code": "huffman"}, ["huffman", "3 arms", "got 0"]),
     ({"code": "huffman", "code_weights": [1, 2]}, ["huffman", "3 arms", "got 2"]),
     ({"code": "huffman", "code_weights": [1, 0, 3]}, ["code_weights", "above 0", "got 0"]),
-    ({"code": "huffman", "code_weights": [1, math.inf, 3]}, ["code_weights", "got inf"]),
-    ({"code": "huffman", "code_weights": [1, "2", 3]}, ["code_weights", "got '2'"]),
     ({"code": "huffman", "code_weights": "123"}, ["code_weights", "got '123'"]),
     ({"code_weights": [1, 2, 3]}, ["code_weights", "'huffman'", "got [1.0, 2.0, 3.0]"]),
     # Tally: 0 ≤ ε < 1, a floor from 2 to 127, a budget up to 20, and nothing of the others
     (TALLY | {"epsilon": -0.1}, ["epsilon", "of at least 0 and below 1", "got -0.1"]),
     (TALLY | {"epsilon": 1}, ["epsilon", "of at least 0 and below 1", "got 1"]),
-    (TALLY | {"epsilon": False}, ["epsilon", "of at least 0 and below 1", "got False"]),
-    (TALLY | {"epsilon": math.nan}, ["epsilon", "of at least 0 and below 1", "got nan"]),
-    (TALLY | {"epsilon": None}, ["epsilon", "of at least 0 and below 1", "got None"]),
     (TALLY | {"active_players": 2}, ["active_players", "'dme' or 'edme'", "got 2", "'tally' needs to know none"]),
     (TALLY | {"instances": 2}, ["instances", "'dme' or 'edme'", "got 2", "'tally' needs to know none"]),
     (TALLY | {"instances": []}, ["instances", "'dme' or 'edme'", "got []", "'tally' needs to know none"]),
     (TALLY | {"quorum": "certified"}, ["quorum", "'dme' and 'edme'", "got 'certified'", "'tally' counts no votes"]),
     (TALLY | {"floor": 1}, ["floor", "whole number from 2 to 127", "got 1"]),
-    (TALLY | {"floor": 0}, ["floor", "whole number from 2 to 127", "got 0"]),
     (TALLY | {"floor": 128}, ["floor", "whole number from 2 to 127", "got 128"]),
     (TALLY | {"floor": 7.0}, ["floor", "whole number from 2 to 127", "got 7.0"]),
-    (TALLY | {"floor": True}, ["floor", "whole number from 2 to 127", "got True"]),
-    (TALLY | {"floor": "7"}, ["floor", "whole number from 2 to 127", "got '7'"]),
-    (TALLY | {"floor": 10**400}, ["floor", "whole number from 2 to 127", "got 1000"]),
     (TALLY | {"privacy_budget": 0}, ["privacy_budget", "above 0 and at most 20", "got 0"]),
-    (TALLY | {"privacy_budget": -1.0}, ["privacy_budget", "above 0 and at most 20", "got -1.0"]),
     (TALLY | {"privacy_budget": 20.001}, ["privacy_budget", "above 0 and at most 20", "got 20.001"]),
-    (TALLY | {"privacy_budget": math.inf}, ["privacy_budget", "above 0 and at most 20", "got inf"]),
-    (TALLY | {"privacy_budget": math.nan}, ["privacy_budget", "above 0 and at most 20", "got nan"]),
-    (TALLY | {"privacy_budget": True}, ["privacy_budget", "above 0 and at most 20", "got True"]),
-    (TALLY | {"privacy_budget": "1"}, ["privacy_budget", "above 0 and at most 20", "got '1'"]),
     (TALLY | {"code_weights": [1, 2, 3]}, ["code_weights", "'huffman'", "'implied'"]),
     ({"floor": 7}, ["floor", "'tally'", "got 7", "'dme'"]),
     ({"floor": 7, "protocol": "edme"}, ["floor", "'tally'", "got 7", "'edme'"]),
@@ -124,8 +99,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"code": "implied", "protocol": "edme"}, ["'implied'", "'tally'", "'edme'"]),
     # the rest
     ({"reward_window": 0}, ["reward_window", "above 0", "got 0"]),
-    ({"reward_window": math.inf}, ["reward_window", "got inf"]),
-    ({"reward_window": "60"}, ["reward_window", "got '60'"]),
     ({"fallback": "3"}, ["fallback", "one of the arms '0', '1', '2'", "got '3'"]),
     ({"fallback": 1}, ["fallback", "got 1"]),
     ({"rules": RULES + 1}, ["rules", f"must be {RULES}", f"got {RULES + 1}", "use that version"]),
@@ -144,6 +117,22 @@ def test_what_cannot_be_is_refused_with_the_value_and_what_is_allowed(
     assert "\n" not in message
     for part in parts:
         assert part in message
+
+
+NUMBERS: list[tuple[str, dict[str, Any]]] = [
+    *((field, {}) for field in ("arms", "players", "epsilon", "delta", "active_players", "reward_window")),
+    *((field, TALLY) for field in ("epsilon", "floor", "privacy_budget")),
+    ("instances", {"protocol": "edme"}),
+]
+
+
+@pytest.mark.parametrize("value", [True, math.nan, math.inf, -1, -0.5, 10**400, "2"], ids=lambda value: str(value)[:6])
+@pytest.mark.parametrize(("field", "others"), NUMBERS)
+def test_what_is_no_such_number_is_refused_with_its_field(field: str, others: dict[str, Any], value: Any) -> None:
+    message = refusal(**others, **{field: value})
+    assert field in message
+    assert f"got {value!r}"[:10] in message
+    assert f"got {value!r}"[:10] in refusal(code="huffman", code_weights=[1, value, 2])
 
 
 def test_the_smallest_delta_is_a_delta() -> None:

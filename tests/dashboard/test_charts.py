@@ -242,12 +242,3 @@ def test_every_colour_of_a_figure_is_one_of_the_page() -> None:
     drawn = {text.removeprefix("@") for figure in figures() for text in texts(figure) if text.startswith("@")}
     assert drawn == {"leader", "remaining", "eliminated", "text", "faint"}
     assert (drawn | set(re.findall(r'colour\("(\w+)"\)', SCRIPT))) <= TOKENS.keys()
-
-
-def test_every_colour_has_a_value_in_the_light_and_one_in_the_dark() -> None:
-    """What is used anywhere in the sheet is there."""
-    assert set(re.findall(r"var\(--([\w-]+)\)", STYLES)) <= TOKENS.keys()
-    colours = {name: value for name, value in TOKENS.items() if name != "shadow"}
-    assert len(colours) > 20
-    for name, value in colours.items():
-        assert re.fullmatch(r"light-dark\(#[0-9a-f]{6}, #[0-9a-f]{6}\)", value), name

@@ -107,7 +107,6 @@ class Fleet:
             if prompt and self.task.reward_window is not None:
                 self.close_due(site)
         self._observe(site, EPOCH_ENDS, ())
-        self.happened["draws"] += draws
 
     def decide_ahead(self, site: Site, draws: int) -> None:
         site.unanswered += [site.player.decide() for _ in range(draws)]
@@ -140,7 +139,6 @@ class Fleet:
         assert site.states == site.states_on_disk, "a restored player has other arms than the saved one"
         after = site.player.snapshot()
         assert after == json.loads(site.disk)["snapshot"], "a restored player differs from the saved one"
-        self.happened["player crashes"] += 1
         self.happened["player crashes that lost something"] += after != before
 
     def _produce(self, site: Site, votes: Sequence[Vote]) -> None:
@@ -153,7 +151,6 @@ class Fleet:
                 self.ledger.send_up(site.name, vote)
             site.save()
             self._send(site, votes)
-            self.happened["votes"] += len(votes)
 
     def _observe(self, site: Site, event: str, votes: Sequence[Vote]) -> None:
         """Since the last look, arms may have moved by this event only, and to be voted needs a vote."""
@@ -233,7 +230,6 @@ class Fleet:
         for name, vote in self.log[max(0, position - back) :]:
             self._announce(self.server.receive(name, vote))
         assert server_state(self.server) == before, "the log led elsewhere when it was read again"
-        self.happened["server crashes"] += 1
         self.happened["server crashes that read votes again"] += len(self.log) > position
 
     def _announce(self, eliminations: Sequence[Elimination]) -> None:
@@ -347,7 +343,6 @@ class Fleet:
             assert restored_player(self.task, json.loads(json.dumps(snapshot))).snapshot() == snapshot
         snapshot = self.server.snapshot()
         assert restored_server(self.task, json.loads(json.dumps(snapshot))).snapshot() == snapshot
-        self.happened["settled"] += 1
 
 
 # ---- the participants, as the registry makes them but with all that a test asks them

@@ -140,6 +140,8 @@ def test_the_same_arms_remain_in_every_order_unless_all_have_a_quorum(fleet: Bal
         server = new_server(fleet.task)
         for player, vote in shuffled(fleet, random.Random(seed), copies=0.3):
             server.receive(fleet.name(player), vote)
+        assert server.finished == (len(server.remaining) == 1)
+        assert server.winner == (server.remaining[0] if server.finished else None)
         if quorate == arms:  # the one that comes last stays
             assert len(server.remaining) == 1
         else:
