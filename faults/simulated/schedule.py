@@ -27,6 +27,10 @@ KINDS: Final = (
 every append, `engine-away` cuts off everybody."""
 USERS: Final = 12.0
 """Seconds in which users come."""
+VOTES: Final = 0.2
+"""The share of schedules in which players of the paper's protocols vote."""
+PULLS_FOR_A_VOTE: Final = 900
+"""Decisions of one site until half of them are more than a first epoch."""
 LONGEST: Final = 5.0
 """Seconds that a fault lasts at most."""
 
@@ -60,16 +64,17 @@ def make_schedule(seed: int) -> Schedule:
     rng = random.Random(f"schedule {seed}")
     edges = tuple(f"e{number + 1}" for number in range(rng.choice((3, 3, 4, 5))))
     servers = tuple(f"s{number + 1}" for number in range(rng.choice((2, 2, 3))))
-    tasks = [_task("clear", rng), _task("standing", rng)]
+    votes = rng.random() < VOTES
+    tasks = (_votes(rng) if votes else _task("clear", rng), _task("standing", rng))
     later = (_task("late", rng),)
     operations = make_operations(seed, tasks=["standing"], edges=edges[2:], servers=servers, secured=rng.random() < 0.5)
     return Schedule(
         seed,
         edges,
         servers,
-        tuple(tasks),
+        tasks,
         later,
-        rng.randint(450, 550),
+        len(edges) * PULLS_FOR_A_VOTE if votes else rng.randint(450, 550),
         tuple(sorted((_fault(rng, edges, servers) for _ in range(rng.randint(5, 9))), key=lambda fault: fault.at)),
         operations,
         rng.choice((0.001, 0.01, 0.05)),
@@ -77,8 +82,14 @@ def make_schedule(seed: int) -> Schedule:
     )
 
 
+def _votes(rng: random.Random) -> Planned:
+    """A task of the paper whose first epoch is as short as it can be, so that players vote."""
+    means = {"red": rng.uniform(0.0, 0.1), "green": rng.uniform(0.9, 1.0)}
+    return Planned("clear", rng.choice(("dme", "edme")), means, 0.999, 0.49, fallback="red")
+
+
 def _task(name: str, rng: random.Random) -> Planned:
-    """One is decided soon; the others go on for long, or are of the paper's protocols."""
+    """One is decided soon; the others go on for long, and votes are never reached."""
     good, bad = (rng.uniform(0.85, 1.0), rng.uniform(0.0, 0.15)) if name == "clear" else (0.5, 0.5)
     means = {"red": bad, "green": good, "blue": bad} if rng.random() < 0.3 else {"red": bad, "green": good}
     protocol = "tally" if name == "clear" else rng.choice(("tally", "tally", "dme", "edme"))

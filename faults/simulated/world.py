@@ -38,6 +38,8 @@ from outvote.server.sync_server import SyncServer
 RECOVER: Final = 200.0
 """Seconds, by the run's own clock, in which everybody must agree once all is well."""
 LOOK_EVERY: Final = 1.0
+WAKE_UPS: Final = 40
+"""Times that users come to a site."""
 LATEST: Final = 300.0
 """Seconds after which no more users come."""
 PATIENCE: Final = 10.0
@@ -269,14 +271,16 @@ class World:
         rng = self._random(f"users {name}")
         due: list[tuple[str, int, int, float]] = []
         share = self.schedule.decisions / len(self.schedule.edges)
+        burst = round(share / WAKE_UPS)
+        names = ["clear", *self._planned]
         served = 0
         while served < share and asyncio.get_running_loop().time() < LATEST:
-            await asyncio.sleep(rng.expovariate(share / (3 * USERS)))
+            await asyncio.sleep(rng.expovariate(share / (burst * USERS)))
             edge = self.edges.get(name)
             if edge is None or not self.processes[name].alive:
                 continue
-            for _ in range(rng.randint(1, 5)):
-                task = rng.choice(list(self._planned))
+            for _ in range(rng.randint(1, 2 * burst - 1)):
+                task = rng.choice(names)
                 try:
                     arm, ticket = edge.decide(edge.find(task))
                 except UnknownTask:

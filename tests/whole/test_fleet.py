@@ -178,7 +178,7 @@ def test_an_edge_sends_again_what_an_engine_has_lost() -> None:
         assert fleet.in_log() == [1, 0, 2]
         backup, fleet.engine = fleet.engine.records[:2], MemoryEngine()
         for record in backup:
-            fleet.engine.store(record.subject, record.payload)
+            fleet.engine.store(record.subject, record.payload, lambda new: None)
         await SyncServer(fleet.engine.connect("server")).start()
         for name in EDGES:
             await fleet.connect(name)
