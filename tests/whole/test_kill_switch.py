@@ -19,6 +19,7 @@ from outvote.edge.site import NO_TICKET, Edge
 from outvote.edge.store import EdgeStore
 from outvote.log.catch_up import ASK_EVERY, Answer, Question, TaskUpdate
 from outvote.log.memory import MemoryEngine
+from outvote.server.sync_server import SyncServer
 
 SHOP: dict[str, Any] = {
     "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
@@ -141,6 +142,30 @@ def test_an_edge_that_connects_at_the_moment_of_a_kill_hears_of_it_soon(edge: Ed
         await asyncio.sleep(ASK_EVERY / 2)
         assert (edge.tasks["shop"].killed, len(asked)) == (True, 2)
         await edge.stop()
+
+    in_virtual_time(run())
+
+
+def test_two_servers_at_once_agree_on_who_was_last(edge: Edge) -> None:
+    """Operators of a simulated schedule touch a task one after the other: here they do not."""
+
+    async def run() -> None:
+        engine = MemoryEngine()
+        servers = [SyncServer(engine.connect("server")) for _ in range(2)]
+        for server in servers:
+            await server.start()
+        task_id = await servers[0].create(task())
+        await edge.connect(engine.connect("ams"))
+        assert await edge.catch_up()
+        verbs = (True, False, False, True, True, True, False, True, False, False)
+        await asyncio.gather(*(servers[turn % 2].switch(task_id, killed=on) for turn, on in enumerate(verbs)))
+        for server, killed in ((servers[1], None), (servers[1], True), (servers[0], True), (servers[1], False)):
+            if killed is not None:
+                await server.switch(task_id, killed=killed)
+            await asyncio.sleep(1.0)
+            said = {each.state.tasks[task_id].killed for each in servers} | {edge.tasks["shop"].killed}
+            assert len(said) == 1
+            assert killed in (None, *said)
 
     in_virtual_time(run())
 
