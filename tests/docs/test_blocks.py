@@ -48,7 +48,7 @@ NOT_RUN = {
     "tar": "copies a folder of the machine",
     "mv": "moves a folder of the machine",
     "nats-server": "its configuration is checked, the engine is started by every test of the network",
-    "promtool": "tests/network run it where it is installed; here its files must be there",
+    "promtool": "tests/observability runs it where it is installed; here its files must be there",
     "/opt/outvote/bin/pip": "installs from the internet",
     "chown": "changes files of the machine",
     "install": "changes files of the machine; here what it copies must be there",
