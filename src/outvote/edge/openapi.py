@@ -68,7 +68,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
 
 
 def openapi() -> dict[str, Any]:
-    found = document(
+    description = document(
         "Outvote edge",
         OPERATIONS,
         parameters={"task": _TASK},
@@ -76,7 +76,7 @@ def openapi() -> dict[str, Any]:
         tokens="An application's, or an admin's.",
         without=("/healthz",),
     )
-    found["paths"][FLAGS]["post"]["responses"]["304"] = {
+    description["paths"][FLAGS]["post"]["responses"]["304"] = {
         "description": "The assignment of `If-None-Match` still holds."
     }
-    return found
+    return description
