@@ -287,7 +287,7 @@ async def serve(
     tokens: TokenBook | None = None,
     certificate: Certificate | None = None,
 ) -> None:
-    """Serve the API until cancelled. Port 0 chooses a free port; `bound` is called with it once connections are accepted.
+    """Serve the API until cancelled. Port 0 chooses a free port; `bound` is called with it once it accepts connections.
 
     Pages of `origins` may use it. With `tokens`, every path but `/healthz` needs one. Without them, on a loopback
     address, the `Host` header must name this machine. With a certificate it speaks HTTPS.
