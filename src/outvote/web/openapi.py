@@ -22,10 +22,10 @@ Content: TypeAlias = type | tuple[type, ...] | dict[str, Any] | None
 TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 DOCUMENT: Final = {"application/json": {"schema": {"type": "object"}}}
 SAID: Final = {
-    "401": "A token is needed and there is none, or it is not known, or has expired: the type tells which.",
-    "403": "This token may not do that; or who asks is a page of another origin, or calls this process by a name that "
-    "is not its own.",
-    "408": f"The request was not whole within {UNFINISHED} s.",
+    "401": "The token is missing, unknown or expired: the type says which.",
+    "403": "The token's role does not allow this, the request comes from a page of another origin, or its `Host` is not "
+    "a name of this process.",
+    "408": f"The request was not complete within {UNFINISHED} s.",
     "431": f"The head of the request has more than {MOST_FIELDS} fields, or more than {LARGEST_HEAD:,} bytes.",
 }
 """Descriptions, by status, of responses that any path may give."""
@@ -70,7 +70,7 @@ def document(
     scheme = {
         "type": "http",
         "scheme": "bearer",
-        "description": f"{tokens} Needed when the process was started with tokens, else by nobody.",
+        "description": f"{tokens} Required if the process was started with tokens.",
     }
     return {
         "openapi": "3.1.0",
