@@ -23,7 +23,7 @@ TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 DOCUMENT: Final = {"application/json": {"schema": {"type": "object"}}}
 SAID: Final = {
     "401": "The token is missing, unknown or expired: the type says which.",
-    "403": "The token's role does not allow this, the request comes from a page of another origin, or its `Host` is not "
+    "403": "The role of the token is wrong, the request comes from a page of another origin, or its `Host` is not "
     "a name of this process.",
     "408": f"The request was not complete within {UNFINISHED} s.",
     "431": f"The head of the request has more than {MOST_FIELDS} fields, or more than {LARGEST_HEAD:,} bytes.",
