@@ -1,4 +1,4 @@
-"""Several things that run side by side: until one of them ends, and how they are ended."""
+"""Running several coroutines at once, and cancelling tasks reliably."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 
 async def run_until_first_exit(*works: Coroutine[Any, Any, None]) -> None:
-    """Run all until one has ended, or failed, and end the others; raises what it was."""
-    doing = [asyncio.create_task(work) for work in works]
+    """Run all until the first one ends or fails. Then cancel the others, and raise its error if it failed."""
+    tasks = [asyncio.create_task(work) for work in works]
     try:
-        done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
     finally:
-        for each in doing:
-            each.cancel()
-        await asyncio.wait(doing)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 async def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """End tasks that have nothing to put in order. In Python 3.11, and in nats-py, a cancellation can be lost while a
-    connection is made: so they are told again until they have ended."""
-    running = [each for each in tasks if not each.done()]
+    """Cancel tasks that need no clean-up, and wait until they have ended. In Python 3.11 and in nats-py, a cancellation
+    can be lost while a connection is made: so it is repeated."""
+    running = [task for task in tasks if not task.done()]
     while running:
-        for each in running:
-            each.cancel()
+        for task in running:
+            task.cancel()
         await asyncio.wait(running, timeout=0.5)
-        running = [each for each in running if not each.done()]
+        running = [task for task in running if not task.done()]

@@ -1,1 +1,1 @@
-"""Who may do what: kits, tokens, certificates and credentials."""
+"""Authentication and TLS: kits, tokens, certificates and credentials."""

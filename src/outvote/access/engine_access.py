@@ -1,4 +1,4 @@
-"""How a process is let in by an engine: its credential, and who must have signed the engine's certificate.
+"""How a process authenticates to an engine: its credential, and the CA that it trusts for the engine's certificate.
 
 Both are files that may be replaced while they are in use: see `watched_files`.
 """
@@ -18,16 +18,16 @@ from outvote.core.errors import InvalidTask
 
 @dataclass(frozen=True)
 class Access:
-    """The files of one process."""
+    """The credential and the trusted CA of one process."""
 
     creds: Path | UserString
-    """Its credential: a file, or what would be in it."""
+    """The credential: a file, or the content of one."""
     ca: Path
     called: str | None = None
-    """The name that the engine's certificate is for, where the engine is reached under another."""
+    """The name in the engine's certificate, if it differs from the address."""
 
     def context(self) -> ssl.SSLContext:
-        """For connections to engines: only certificates of this fleet are trusted."""
+        """Return the TLS context for connections to engines: it trusts only certificates of this fleet."""
         try:
             context = ssl.create_default_context(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
@@ -40,11 +40,11 @@ class Access:
         return [path for path in (self.creds, self.ca) if isinstance(path, Path)]
 
     def credential(self) -> Credential:
-        """What the credential says of itself; whether it is good the engine decides."""
+        """Read the claims of the credential; the engine verifies it."""
         try:
             text = self.creds.read_text(encoding="ascii") if isinstance(self.creds, Path) else str(self.creds)
             lines = text.splitlines()
-            token = next(after for line, after in itertools.pairwise(lines) if "BEGIN NATS USER JWT" in line)
+            token = next(following for line, following in itertools.pairwise(lines) if "BEGIN NATS USER JWT" in line)
             body = token.split(".")[1]
             claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
             return Credential(str(claims["name"]), int(claims["exp"]) if claims.get("exp") else None)
@@ -57,7 +57,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Credential:
-    """Whose it is, and how long it is good."""
+    """The name and the expiry of a credential."""
 
     name: str
     expires: int | None

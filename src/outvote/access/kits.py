@@ -1,15 +1,15 @@
-"""Kits: the folder that an edge, a server or an operator is given to take part in a fleet. Read here, made by
-`outvote.fleet`.
+"""Reads kits: the folders with which an edge, a server or an operator takes part in a fleet. `outvote.fleet` writes
+them.
 
 | kit | files |
 |---|---|
-| all | `kit.json`: what it is for, and addresses; `ca.pem`: who signs the fleet's certificates |
-| edge | `edge.creds`; if its API is to be reached from elsewhere `https.pem`, `https.key` and `tokens.json` |
-| server | `server.creds`, `https.pem`, `https.key`, `tokens.json`; to start its own engine the folder `engine` |
-| engine | `engine.pem`, `engine.key`, `operator.jwt`, `accounts.json`; for one of your own also `nats.conf` |
+| all | `kit.json`: kind of kit and addresses; `ca.pem`: CA certificate of the fleet |
+| edge | `edge.creds`; for an API that other machines can reach also `https.pem`, `https.key` and `tokens.json` |
+| server | `server.creds`, `https.pem`, `https.key`, `tokens.json`; to start its own engine also the folder `engine` |
+| engine | `engine.pem`, `engine.key`, `operator.jwt`, `accounts.json`; for a separate engine also `nats.conf` |
 | operator | `token` |
 
-A kit holds secrets: its folder and its files are its owner's only, and one that others can read is refused.
+A kit holds secrets: its folder and files are private to their owner, and a kit that others can read is refused.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from outvote.core.errors import InvalidTask
 from outvote.log.records import check_name
 
 VERSION: Final = 1
-"""The number of this format. Others are refused."""
+"""The version of this format. Other versions are refused."""
 
 
 class Certificate(NamedTuple):
-    """A certificate with those that sign it, and its key."""
+    """A certificate chain and its private key."""
 
     chain: Path
     key: Path
@@ -46,14 +46,14 @@ class KitFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Version(msgspec.Struct):
-    """What is read first of `kit.json`: a kit of another version may have other fields."""
+    """The field of `kit.json` that is read first: a kit of another version may have other fields."""
 
     version: int
 
 
 @dataclass(frozen=True)
 class EdgeKit:
-    """What one site needs."""
+    """The kit of one site."""
 
     name: str
     nats: tuple[str, ...]
@@ -65,7 +65,7 @@ class EdgeKit:
 
 @dataclass(frozen=True)
 class ServerKit:
-    """What a synchronization server needs."""
+    """The kit of a synchronization server."""
 
     nats: tuple[str, ...]
     creds: Path
@@ -77,19 +77,19 @@ class ServerKit:
 
 @dataclass(frozen=True)
 class EngineKit:
-    """What an engine needs to know the fleet: no key that could sign anybody in."""
+    """The kit of an engine. It contains no key that could issue credentials."""
 
     ca: Path
     certificate: Certificate
     operator: str
     system_account: str
     accounts: dict[str, str]
-    """Claims by the account's public key."""
+    """Account claims, by public key."""
 
 
 @dataclass(frozen=True)
 class OperatorKit:
-    """What a person or a program needs to talk to a server."""
+    """The kit of a person or a program that uses a server's API."""
 
     server: str
     ca: Path
@@ -104,12 +104,12 @@ class Accounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_edge_kit(folder: Path) -> EdgeKit:
-    told = _read(folder, "edge")
+    kit = _read(folder, "edge")
     https = folder / "https.pem"
     tokens = folder / "tokens.json"
     return EdgeKit(
-        check_name("an edge's name", told.edge),
-        tuple(told.nats),
+        check_name("an edge's name", kit.edge),
+        tuple(kit.nats),
         _secret(folder / "edge.creds"),
         _file(folder / "ca.pem"),
         Certificate(https, _secret(folder / "https.key")) if https.exists() else None,
@@ -118,10 +118,10 @@ def read_edge_kit(folder: Path) -> EdgeKit:
 
 
 def read_server_kit(folder: Path) -> ServerKit:
-    told = _read(folder, "server")
+    kit = _read(folder, "server")
     engine = folder / "engine"
     return ServerKit(
-        tuple(told.nats),
+        tuple(kit.nats),
         _secret(folder / "server.creds"),
         _file(folder / "ca.pem"),
         Certificate(_file(folder / "https.pem"), _secret(folder / "https.key")),
@@ -145,8 +145,8 @@ def read_engine_kit(folder: Path) -> EngineKit:
 
 
 def read_operator_kit(folder: Path) -> OperatorKit:
-    told = _read(folder, "operator")
-    return OperatorKit(told.server, _file(folder / "ca.pem"), _secret(folder / "token"))
+    kit = _read(folder, "operator")
+    return OperatorKit(kit.server, _file(folder / "ca.pem"), _secret(folder / "token"))
 
 
 def _read(folder: Path, kind: str) -> KitFile:
@@ -159,7 +159,7 @@ def _read(folder: Path, kind: str) -> KitFile:
                 f"the kit {str(folder)!r} has version {version}, this version of Outvote reads {VERSION}: "
                 "make it anew with `outvote fleet`"
             )
-        told = msgspec.json.decode(content, type=KitFile)
+        kit = msgspec.json.decode(content, type=KitFile)
     except OSError as error:
         raise InvalidTask(
             f"{str(folder)!r} is no kit: kit.json: {error.strerror}; `outvote fleet` makes kits, and a copy must have "
@@ -167,11 +167,11 @@ def _read(folder: Path, kind: str) -> KitFile:
         ) from None
     except msgspec.MsgspecError as error:
         raise _broken(folder, f"kit.json: {error}") from None
-    if told.kit != kind:
-        raise InvalidTask(f"{str(folder)!r} is a kit for the {told.kit}, a kit for the {kind} is required")
-    if not (told.server if kind == "operator" else told.nats):
+    if kit.kit != kind:
+        raise InvalidTask(f"{str(folder)!r} is a kit for the {kit.kit}, a kit for the {kind} is required")
+    if not (kit.server if kind == "operator" else kit.nats):
         raise _broken(folder, "names no server" if kind == "operator" else "names no engine")
-    return told
+    return kit
 
 
 def _file(path: Path) -> Path:

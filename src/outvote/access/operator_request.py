@@ -1,7 +1,7 @@
-"""Sends one request to a server's API for operators, as commands do.
+"""Sends one request of a command to a server's API for operators.
 
-A token goes only where it was meant to go: no redirect and no proxy is followed. This is `http.client` because httpx
-would add a tenth of a second to the start of every command.
+The token is sent only to the named server: no redirects, no proxies. It uses `http.client` because httpx would add a
+tenth of a second to the start of every command.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 from outvote.core.errors import OutvoteError
 
 MAX_WAIT: Final = 15.0
-"""Seconds that an answer may take: the server gives up on its engine sooner, and says so."""
+"""Timeout in seconds: longer than the server's own timeout for its engine, so that its error arrives."""
 
 
 class NoAnswer(OutvoteError):
-    """What answers is no HTTP server, or nothing does."""
+    """No answer, or not one in HTTP."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -29,7 +29,7 @@ class NoAnswer(OutvoteError):
 def send(
     server: str, method: str, path: str, *, token: str | None, context: ssl.SSLContext | None, body: bytes | None = None
 ) -> tuple[int, bytes]:
-    """Return the status and the body of the answer, whatever the status is. `context` says whom https:// trusts."""
+    """Return the status and the body of the response, for any status. `context` is the TLS context for https."""
     headers = {"Content-Type": "application/json"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"

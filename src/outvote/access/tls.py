@@ -1,4 +1,4 @@
-"""TLS of the HTTP listeners and of their clients: version 1.2 at least, and certificates renewed as it runs."""
+"""TLS for the HTTP listeners and their clients: version 1.2 or later, with certificates reloaded while running."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from outvote.core.errors import InvalidTask
 from outvote.observability.logs import event
 
 LOOK_AGAIN: Final = 1.0
-"""Seconds between two looks at the files of a certificate."""
+"""Seconds between two checks of the files of a certificate."""
 PROTOCOLS: Final = ["http/1.1"]
 
 _log = logging.getLogger(__name__)
 
 
 def server_context(certificate: Certificate) -> ssl.SSLContext:
-    """What a listener shows and speaks."""
+    """Return the TLS context of a listener."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -40,7 +40,7 @@ def server_context(certificate: Certificate) -> ssl.SSLContext:
 
 
 def client_context(ca: Path | None) -> ssl.SSLContext:
-    """Whom a client trusts: those that `ca` signed and nobody else; None: whom this machine trusts."""
+    """Return the TLS context of a client. It trusts only `ca`; with None, the CAs of this machine."""
     try:
         context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     except OSError as error:
@@ -50,7 +50,7 @@ def client_context(ca: Path | None) -> ssl.SSLContext:
 
 
 async def keep_fresh(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """For ever: when the files of a certificate have changed, who connects from then on is shown the new one."""
+    """Check the files of a certificate for ever, and use a changed certificate for new connections."""
     renewal = Renewal(context, certificate)
     while True:
         await asyncio.sleep(LOOK_AGAIN)
@@ -58,7 +58,7 @@ async def keep_fresh(context: ssl.SSLContext, certificate: Certificate) -> None:
 
 
 class Renewal:
-    """Loads a renewed certificate apart from the one in use, and then shows it in its place."""
+    """Replaces the certificate in use by a renewed one, once that is loaded completely."""
 
     def __init__(self, context: ssl.SSLContext, certificate: Certificate) -> None:
         self._context = context
@@ -75,12 +75,12 @@ class Renewal:
     def _load(self) -> None:
         fresh = server_context(self._certificate)
 
-        def show(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, first: ssl.SSLContext) -> None:
+        def use_renewed(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, first: ssl.SSLContext) -> None:
             connection.context = fresh
 
-        self._context.sni_callback = show  # it is called for each handshake, also where no name is asked for
+        self._context.sni_callback = use_renewed  # called at each handshake, also without a server name
 
 
 def _no_password() -> str:
-    """Else OpenSSL would ask the terminal for one."""
+    """Fail instead of letting OpenSSL ask the terminal for a password."""
     raise ValueError("it has a password")

@@ -1,7 +1,7 @@
-"""Tokens of the HTTP APIs: a secret for who asks, its hash for who answers.
+"""Tokens of the HTTP APIs: the client has a secret, the server its hash.
 
-A file of tokens holds no secret, so whoever reads it cannot ask. Several tokens are good at once: a new one is added,
-its users change over, the old one goes, and nobody is refused in between.
+A file of tokens holds no secret, so reading it gives no access. Several tokens are valid at once: to rotate one, add
+the new token, move its users over, and then remove the old one. No request is refused in between.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from outvote.log.records import check_name
 from outvote.observability.logs import event
 
 Role = Literal["admin", "viewer", "application"]
-"""admin: all of a server's API; viewer: only to look; application: an edge's API."""
+"""admin: a server's whole API; viewer: reads a server's API; application: an edge's API."""
 PREFIX: Final = "outvote-"
-"""What every token begins with, so that one that got somewhere by mistake is found."""
+"""The prefix of every token, so that secret scanners find leaked ones."""
 LOOK_AGAIN: Final = 1.0
-"""Seconds after which a file of tokens is looked at again."""
+"""Seconds between two checks of a file of tokens."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,14 +51,14 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of looking at a token."""
+    """The result of checking a token."""
 
     role: Role | None
     name: str | None = None
     why: str = ""
-    """Of a refusal: `missing`, `unknown` or `expired`."""
+    """The reason of a refusal: `missing`, `unknown` or `expired`."""
     expires: int = 0
-    """Of a good one, in seconds since 1970."""
+    """The expiry of a valid token, in seconds since 1970."""
 
 
 _MISSING: Final = Verdict(None, why="missing")
@@ -66,7 +66,7 @@ _UNKNOWN: Final = Verdict(None, why="unknown")
 
 
 def make_token(name: str, role: Role, *, days: float, now: float | None = None) -> tuple[str, Token]:
-    """A new secret, which is shown once, and what is kept of it."""
+    """Return a new secret, to be shown once, and the token to store."""
     check_name("a token's name", name)
     secret = PREFIX + secrets.token_urlsafe(32)
     issued = int(time.time() if now is None else now)
@@ -74,7 +74,7 @@ def make_token(name: str, role: Role, *, days: float, now: float | None = None) 
 
 
 def read_tokens(path: Path) -> list[Token]:
-    """The tokens of a file."""
+    """Read the tokens of a file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File).tokens
     except OSError as error:
@@ -84,12 +84,12 @@ def read_tokens(path: Path) -> list[Token]:
 
 
 def tokens_file(tokens: Iterable[Token]) -> bytes:
-    """What `read_tokens` reads."""
+    """Return the content of a file for `read_tokens`."""
     return msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n"
 
 
 def check_private(path: Path) -> None:
-    """Refuse a secret that anybody on this machine can read. Its group may: so Kubernetes gives files to a pod."""
+    """Refuse a secret that any user of this machine can read. Its group may read it: Kubernetes mounts files so."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
@@ -102,7 +102,7 @@ def check_private(path: Path) -> None:
 
 
 def read_secret(path: Path) -> str:
-    """A token from a file of its own, which only its owner can read."""
+    """Read one token from a private file."""
     check_private(path)
     try:
         secret = path.read_text(encoding="ascii").strip()
@@ -114,53 +114,53 @@ def read_secret(path: Path) -> str:
 
 
 class TokenBook:
-    """The tokens that are good now; the file is read again when it has changed."""
+    """Checks tokens against a file, which is reloaded when it changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = WatchedFiles([path])
         self._load()
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
 
     def check(self, presented: bytes | None, *, now: float | None = None) -> Verdict:
-        """Every token is compared, in a time that does not depend on where they differ."""
-        if time.monotonic() - self._looked > LOOK_AGAIN:
+        """Compare with every token in constant time."""
+        if time.monotonic() - self._checked > LOOK_AGAIN:
             self._read_again()
         if not presented:
             return _MISSING
         digest = _hash(presented)
-        found: Verdict | None = None
-        for sha256, good in self._good:
+        verdict: Verdict | None = None
+        for sha256, accepted in self._accepted:
             if hmac.compare_digest(sha256, digest):
-                found = good
-        if found is None:
+                verdict = accepted
+        if verdict is None:
             return _UNKNOWN
-        if found.expires <= (time.time() if now is None else now):
-            return Verdict(None, found.name, "expired")
-        return found
+        if verdict.expires <= (time.time() if now is None else now):
+            return Verdict(None, verdict.name, "expired")
+        return verdict
 
     def _read_again(self) -> None:
-        """If the file is gone or damaged, the tokens that were good stay good."""
-        self._looked = time.monotonic()
+        """Reload a changed file. If it is missing or damaged, keep the previous tokens."""
+        self._checked = time.monotonic()
         try:
             if self._file.reload(self._load):
-                event(_log, logging.INFO, "tokens_read", tokens=len(self._good))
+                event(_log, logging.INFO, "tokens_read", tokens=len(self._accepted))
         except InvalidTask:
             event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
 
     def _load(self) -> None:
-        """What is said of each token until it expires is made here, and not at each request."""
+        """Prepare the verdict of each token here, not at each request."""
         tokens = read_tokens(self._path)
-        self._good = [(each.sha256, Verdict(each.role, each.name, expires=each.expires)) for each in tokens]
+        self._accepted = [(token.sha256, Verdict(token.role, token.name, expires=token.expires)) for token in tokens]
 
 
 def bearer(header: bytes | None) -> bytes | None:
-    """The token of an `Authorization` header; None if it has none."""
+    """Return the token of an `Authorization` header, or None."""
     if header is None or header[:7].lower() != b"bearer ":
         return None
     return header[7:].strip() or None
 
 
 def _hash(secret: bytes) -> str:
-    """A token has 256 random bits: a fast hash is enough, there is nothing to guess."""
+    """A token has 256 random bits and cannot be guessed: a fast hash is enough."""
     return hashlib.sha256(secret).hexdigest()

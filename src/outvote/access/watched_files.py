@@ -1,6 +1,6 @@
 """Files that may be replaced while they are in use: certificates, credentials, tokens.
 
-New content takes the place of the old when it is whole. A file that is half written or damaged changes nothing.
+New content replaces the old once it is complete. A partly written or damaged file changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _State: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 class WatchedFiles:
-    """Files that belong together. Create it before you read them: what is written meanwhile is then read again."""
+    """Files that belong together. Create it before reading them, so that a write in between is noticed."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = tuple(paths)
@@ -24,7 +24,7 @@ class WatchedFiles:
         self._reported: _State | None = None
 
     def reload(self, load: Callable[[], object]) -> bool:
-        """Call `load` if a file has changed. Return whether it has loaded the new content.
+        """Call `load` if a file has changed. Return whether new content was loaded.
 
         `load` raises `InvalidTask` for content that it cannot use. The error is raised here only once, and only if the
         same content fails twice in a row: content that fails once may still be being written.
@@ -48,7 +48,7 @@ class WatchedFiles:
 
 
 def _state_of(path: Path) -> tuple[int, int, int] | None:
-    """Changes when the file is replaced; None while it is missing."""
+    """A value that changes when the file is replaced; None if it is missing."""
     try:
         status = path.stat()
     except OSError:

@@ -1,1 +1,1 @@
-"""One site: it serves decisions, learns from rewards, and keeps what must not be forgotten."""
+"""One site: serves decisions, learns from rewards, and stores its state on disk."""

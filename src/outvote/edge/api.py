@@ -1,7 +1,7 @@
 """The local HTTP API of an edge, as an ASGI application, and the server that runs it.
 
-A request is answered from memory and never waits for the network. Whatever is refused has changed nothing. Neither a
-body nor a header nor an address is ever logged: of an error that nobody foresaw, its type and its place are.
+A request is answered from memory and never waits for the network. A refused request changes nothing. Bodies, headers
+and addresses are never logged. Of an unexpected error, only its type and its place in the code are logged.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ _NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
 
 @functools.cache
 def _decided(length: int) -> Message:
-    """The beginning of the answer to `decide`, by the length of its body."""
+    """The start of the response to `decide`, by the length of its body."""
     headers = [JSON, (b"content-length", b"%d" % length)]
     return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
 def _texts(task: HostedTask) -> list[bytes]:
-    """A `Decision` for each arm, but for its ticket."""
+    """An encoded `Decision` for each arm, with a placeholder for its ticket."""
     texts = [encode(Decision(arm, index, "TICKET")) for index, arm in enumerate(task.task.arms)]
     return [text.replace(b"%", b"%%").replace(b'"ticket":"TICKET"', b'"ticket":"%d"') for text in texts]
 
 
 @functools.cache
 def _document() -> Answer:
-    """Encoded once: to build it costs as much as a hundred decisions."""
+    """The OpenAPI document, encoded once: building it costs as much as a hundred decisions."""
     return as_json(openapi())
 
 
@@ -102,9 +102,9 @@ def make_app(
     hosts: Collection[str] | None = None,
     traffic: Traffic | None = None,
 ) -> ASGIApp:
-    """The API of an edge, which pages of these origins may use; call it in the thread of the edge's store.
+    """Return the API of an edge, for pages of `origins`; call it in the thread of the edge's store.
 
-    With `tokens` one is needed; with `hosts` it must be called one of them. Its metrics show `traffic`.
+    With `tokens`, requests need one; with `hosts`, their `Host` header must be one of them. Metrics show `traffic`.
     """
     api = EdgeApi(edge, traffic)
     app = EdgeGuard(api, api.refused, tokens=tokens, hosts=hosts, origins=origins)
@@ -112,11 +112,11 @@ def make_app(
 
 
 class EdgeApi:
-    """An ASGI application. Routing is written out: a framework's costs more than all the rest of a decision."""
+    """An ASGI application. It routes by hand: a framework's routing would cost more than the rest of a decision."""
 
     def __init__(self, edge: Edge, traffic: Traffic | None = None) -> None:
         self._edge = edge
-        self._tasks = edge.tasks  # the hot path saves a step
+        self._tasks = edge.tasks  # one lookup less on the hot path
         self.decisions = 0
         self.rewards = 0
         self.refused: Counter[int] = Counter()
@@ -144,7 +144,7 @@ class EdgeApi:
                 if message.get("more_body") or message["type"] != "http.request" or len(given or b"") > LARGEST_BODY:
                     given = await read_body(scope, receive, message)
                     if given is None:
-                        return  # nobody is left to be answered
+                        return  # the client has disconnected
                 self._reward(name, given or b"")
                 await send(_NO_CONTENT)
                 await send(_NO_BODY)
@@ -153,23 +153,23 @@ class EdgeApi:
                 given = await read_body(scope, receive)
                 if given is None:
                     return
-                found = self._exposed(name, given)
+                response = self._exposed(name, given)
             elif path.startswith("/ofrep/"):
                 given = await read_body(scope, receive)
                 if given is None:
                     return
-                found = self._ofrep(scope, given)
+                response = self._ofrep(scope, given)
             else:
-                found = self._look_up(scope, name, verb)
+                response = self._look_up(scope, name, verb)
         except Exception as error:
-            found = self._refuse(error, scope["path"])
-        await send({"type": "http.response.start", "status": found.status, "headers": found.headers})
-        await send({"type": "http.response.body", "body": found.body})
+            response = self._refuse(error, scope["path"])
+        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
+        await send({"type": "http.response.body", "body": response.body})
 
-    # ---- the hot path: what can be made once is, and nothing is made that is thrown away
+    # ---- the hot path: prepare responses once, create no temporary objects
 
     def _decide(self, name: str) -> bytes:
-        """A `Decision`; a body is not needed, and not read."""
+        """Return an encoded `Decision`. The body of the request is not read."""
         task = self._edge.find(name)
         index, ticket = self._edge.decide(task)
         self.decisions += 1
@@ -191,15 +191,15 @@ class EdgeApi:
     # ---- OpenFeature
 
     def _ofrep(self, scope: Scope, body: bytes) -> Answer:
-        found = self._ofrep_api.answer(scope["method"], scope["path"], dict(scope["headers"]), body)
-        if found.status >= 400:
-            self.refused[found.status] += 1
-        elif scope["path"] != FLAGS:  # those in bulk are decisions once they were shown
+        response = self._ofrep_api.answer(scope["method"], scope["path"], dict(scope["headers"]), body)
+        if response.status >= 400:
+            self.refused[response.status] += 1
+        elif scope["path"] != FLAGS:  # a bulk assignment counts as a decision once it is shown
             self.decisions += 1
-        return found
+        return response
 
     def _exposed(self, name: str, body: bytes) -> Answer:
-        """An assignment that was made ahead was shown: now it is a decision."""
+        """Count an assignment made ahead as a decision, now that it was shown."""
         task = self._edge.find(name)
         index = self._index(task, _read(_decode_exposure, body, EXPOSED).arm)
         ticket = self._edge.expose(task, index)
@@ -265,7 +265,7 @@ class EdgeApi:
         problem = problems.problem_of(error)
         self.refused[problem.status] += 1
         if problem.status == 500:
-            name = type(error).__qualname__  # its message may hold what was received
+            name = type(error).__qualname__  # its message may contain data of the request
             if count := self._failures.note(name, time.monotonic()):
                 event(_log, logging.ERROR, "request_failed", error=name, place=place_of(error), count=count)
         refusal = refused(path, problem)
@@ -287,15 +287,15 @@ async def serve(
     tokens: TokenBook | None = None,
     certificate: Certificate | None = None,
 ) -> None:
-    """Offer the API until cancelled; port 0 is any free one, and `bound` is told which as soon as it takes connections.
+    """Serve the API until cancelled. Port 0 chooses a free port; `bound` is called with it once it accepts connections.
 
-    Pages of `origins` may use it. With `tokens` one is needed for everything but `/healthz`; without them, at an
-    address of this machine, it must be called by one. With a certificate it speaks HTTPS.
+    Pages of `origins` may use it. With `tokens`, every path but `/healthz` needs one. Without them, on a loopback
+    address, the `Host` header must name this machine. With a certificate it speaks HTTPS.
 
-    It runs in the running loop, beside the edge: start the program with `uvloop.run` to have the faster loop.
+    It runs in the running loop, beside the edge: start the program with `uvloop.run` for the faster loop.
     """
     if certificate is not None:
-        server_context(certificate)  # one that cannot be used is found out before anything is said to be ready
+        server_context(certificate)  # detect an unusable certificate before reporting readiness
     listener = listen(host, port)
     if bound is not None:
         bound(listener.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What an edge's API is sent and answers: bodies, whole responses, and reading what comes in pieces."""
+"""Bodies and responses of an edge's API, and reading a body that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.types import Message, Receive, Scope
 from outvote.web.problems import BodyTooLarge
 
 LARGEST_BODY: Final = 64 * 1024
-"""Bytes. The rest of a larger body is discarded as it comes."""
+"""Bytes. The rest of a larger body is discarded as it arrives."""
 EXPOSED: Final = '{"arm": "green"}'
 EXAMPLE: Final = '{"arm": "green", "ticket": "17", "reward": 1}'
 
@@ -24,16 +24,16 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What one event earned. Without a ticket the newest batch is meant that waits for a reward of that arm."""
+    """The reward of one event. Without a ticket it goes to the newest batch that waits for a reward of that arm."""
 
     arm: str
     reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
     ticket: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})] | None = None
-    """Its pattern is checked in code, which is faster."""
+    """Its pattern is checked in `EdgeApi`, which is faster."""
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """One task as this edge knows it. A stopped task goes on answering, with its fallback, and learns nothing."""
+    """One task as this edge knows it. A stopped task serves its winner or fallback, and learns nothing."""
 
     id: str
     name: str
@@ -57,13 +57,13 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An assignment that was made ahead was shown."""
+    """Declares that an assignment made ahead was shown."""
 
     arm: str
 
 
 class Health(msgspec.Struct, frozen=True):
-    """An edge without the network is in good health: it goes on deciding and learning."""
+    """The health of an edge. It is healthy without the network: it keeps deciding and learning."""
 
     status: str
     edge: str
@@ -72,7 +72,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class Answer(NamedTuple):
-    """A whole response."""
+    """A complete response."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -92,7 +92,7 @@ def as_json(content: object) -> Answer:
 
 
 async def read_body(scope: Scope, receive: Receive, message: Message | None = None) -> bytes | None:
-    """The whole body, of which `message` may be the first piece; None if the requester has gone."""
+    """Read the complete body; `message` may be its first piece. Return None if the client has disconnected."""
     body = bytearray()
     announced = dict(scope["headers"]).get(b"content-length", b"0")
     while True:

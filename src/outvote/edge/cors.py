@@ -1,10 +1,10 @@
-"""Which pages of other origins may use an edge's API: none, unless they are named.
+"""CORS: lets pages of named origins use an edge's API.
 
-An origin that is not named gets answers without the headers that a browser asks for, and the browser keeps them from
-the page; what would decide or learn is refused to it (`edge_guard`), as browsers send such requests without asking.
+Other origins get responses without CORS headers, so the browser hides them from the page. Requests of theirs that would
+decide or learn are refused (`edge.guard`), as browsers send those without a preflight.
 
-This is not Starlette's middleware: that writes into the messages of answers, which an edge shares between requests,
-sends headers to origins that are not named, and makes a decision more than twice as slow.
+Starlette's middleware is not used: it modifies response messages, which an edge shares between requests, sends headers
+to other origins, and makes a decision more than twice as slow.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ EXPOSED: Final = (b"access-control-expose-headers", b"etag")
 
 
 def check_origin(text: str) -> str:
-    """An origin as browsers send it, or `*` for all."""
+    """Validate an origin as browsers send it, or `*` for all."""
     if text != ANY and not _is_origin(text):
         raise InvalidTask(f"an origin is like https://shop.example, or * for all; got {text!r}")
     return text
 
 
 def _is_origin(text: str) -> bool:
-    """Whether a browser may send it: in small letters, with a host, and nothing after its port."""
+    """Whether a browser may send it: in lower case, with a host, no default port, and nothing after the port."""
     try:
         parts = urlsplit(text)
         usual = {"http": 80, "https": 443}.get(parts.scheme, parts.port)
@@ -45,12 +45,12 @@ def _is_origin(text: str) -> bool:
             and parts.port != usual
             and text == f"{parts.scheme}://{parts.netloc}".lower()
         )
-    except ValueError:  # half an address, or a port that is none
+    except ValueError:  # an incomplete IPv6 address, or an invalid port
         return False
 
 
 class Cors:
-    """An application that pages of these origins may use."""
+    """CORS middleware for these origins."""
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
         self._app = app
@@ -69,9 +69,9 @@ class Cors:
             await send({"type": "http.response.body", "body": b""})
             return
 
-        async def tell(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], allowed, EXPOSED, (b"vary", b"origin")]}
             await send(message)
 
-        await self._app(scope, receive, tell)
+        await self._app(scope, receive, send_with_headers)

@@ -1,7 +1,7 @@
-"""The door of an edge's API: who may come in is decided from a request's head, before its body is looked at.
+"""Authentication of an edge's API, decided from the headers of a request before its body is read.
 
-Without tokens only programs of this machine are meant to come: what calls it by another name, or is a page of another
-origin, is turned away. With tokens every path but `/healthz` needs one.
+Without tokens, only programs on this machine may use the API: requests for another host name, or from a page of another
+origin, are refused. With tokens, every path but `/healthz` needs one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EdgeGuard:
         hosts: Collection[str] | None = None,
         origins: Sequence[str] = (),
     ) -> None:
-        """`refused` counts by status; without `hosts` it may be called anything."""
+        """`refused` counts refusals by status; without `hosts`, any `Host` header is accepted."""
         self._app = app
         self._refused = refused
         self._tokens = tokens
@@ -47,7 +47,7 @@ class EdgeGuard:
         self._refusals = Refusals()
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """Who may come in is not one step further from an answer: what is awaited is the application itself."""
+        """Return the application's own awaitable for an allowed request, so that it costs no extra step."""
         refusal = self._judge(scope, dict(scope.get("headers", ())))
         return self._app(scope, receive, send) if refusal is None else self._turn_away(refusal, scope, send)
 
@@ -73,7 +73,7 @@ class EdgeGuard:
     async def _turn_away(self, refusal: Refusal, scope: Scope, send: Send) -> None:
         self._refused[refusal.status] += 1
         self._refusals.note(refusal.reason)
-        found = refused(scope["path"], refusal.problem)
-        headers = [*found.headers, *refusal.headers]
-        await send({"type": "http.response.start", "status": found.status, "headers": headers})
-        await send({"type": "http.response.body", "body": found.body})
+        response = refused(scope["path"], refusal.problem)
+        headers = [*response.headers, *refusal.headers]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})

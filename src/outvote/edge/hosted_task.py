@@ -1,6 +1,6 @@
-"""One task at one site: its player, what of its messages is saved, sent and in the log, what is told and kept of it.
+"""One task at one site: its player, the state of its messages (new, stored, sent), and its snapshot.
 
-No clock, no disk. What comes from a server or from a disk is checked here before anything is done with it.
+No clock, no disk. Data from a server or from a disk is validated here before use.
 """
 
 from __future__ import annotations
@@ -32,50 +32,50 @@ class HostedTask:
         self.coder = Coder(task)
         self.indices = {name: index for index, name in enumerate(task.arms)}
         self.eliminations = 0
-        """How many of the task's eliminations were applied: they come numbered, and in order."""
+        """Eliminations applied so far: they are numbered, and applied in order."""
         self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
         self.stopped = False
         self.killed = False
-        """Its kill switch is on: the fallback is served, and nothing is learnt from what is."""
+        """The kill switch is on: serve the fallback and learn nothing from it."""
         self.switches = 0
-        """How often the switch was used, as far as this edge knows."""
+        """Known uses of the kill switch."""
         self.new: list[UpMessage] = []
-        """Produced since the last save: not yet to be sent."""
+        """Messages since the last save: not to be sent yet."""
         self.unsent: dict[int, bytes] = {}
-        """Messages in the store that the log is not known to hold. Not all after some number: a tally has the place at
-        which it began, and may be complete after a later one was sent."""
+        """Stored messages that the log has not acknowledged, by sequence. There may be gaps: a tally takes its sequence
+        when it begins, and may be complete after a later one was sent."""
         self.kept = 0
         """Messages in the store."""
         self.highest = -1
-        """The highest sequence among them."""
+        """The highest sequence in the store."""
         self.windows: list[tuple[float, int]] = []
-        """When which ticket's reward window passes."""
+        """A heap of the times at which reward windows end, with their tickets."""
         self.dirty = False
         self.texts: list[bytes] = []
-        """What the API answers to a decision, by arm, but for the ticket: made once."""
+        """The API's answers to `decide`, by arm, as templates for the ticket."""
 
     @property
     def waiting(self) -> int:
-        """Messages that the log is not known to hold, and that are to be sent: a stopped task sends nothing more."""
+        """Messages still to be sent: a stopped task sends none."""
         return 0 if self.stopped else len(self.unsent) + len(self.new)
 
     def note_kept(self, messages: list[tuple[int, bytes]]) -> None:
-        """These messages are in the store now, and are to be sent."""
+        """Record that these messages are stored and can be sent."""
         self.unsent.update(messages)
         self.kept += len(messages)
         self.highest = max(self.highest, *(sequence for sequence, _ in messages), -1)
 
     @property
     def served(self) -> int:
-        """What a stopped or killed task serves: the declared fallback, or else the first arm that remains. A stopped
-        task that has a winner serves it."""
+        """The arm that a stopped or killed task serves: the declared fallback, else the first remaining arm. A stopped
+        task with a winner serves the winner."""
         fallback = self.task.fallback
         if fallback is None or (self.stopped and len(self.announced) == 1):
             return self.announced[0]
         return self.task.arms.index(fallback)
 
     def switch(self, killed: bool, switches: int) -> bool:
-        """The kill switch was used, so often in all; returns whether that changes something. What is older does not."""
+        """Set the kill switch after its use number `switches`, and ignore older uses. Return whether it changed."""
         if switches < self.switches or (switches, killed) == (self.switches, self.killed):
             return False
         changed = killed != self.killed
@@ -90,11 +90,11 @@ class HostedTask:
         self.dirty = True
 
 
-# ---- what a store keeps of a task
+# ---- the snapshot of a task
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A task as it was when it was last saved."""
+    """The snapshot of a task."""
 
     player: dict[str, Any]
     eliminations: Number
@@ -105,7 +105,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def saved(hosted: HostedTask) -> str:
-    """The task as it is now, to be restored later."""
+    """Return the snapshot of a task as JSON."""
     return json.dumps(
         {
             "player": hosted.player.snapshot(),
@@ -119,7 +119,7 @@ def saved(hosted: HostedTask) -> str:
 
 
 def restored(task_id: str, task: Task, text: str, rng: random.Random | None) -> HostedTask:
-    """The task as it was saved; what was cut or altered is refused."""
+    """Restore a task from its snapshot. Raises `MalformedSnapshot` if it was cut or altered."""
     try:
         state = msgspec.convert(json.loads(text), Saved)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
@@ -128,8 +128,8 @@ def restored(task_id: str, task: Task, text: str, rng: random.Random | None) -> 
     if not hasattr(player, "decide"):
         raise MalformedSnapshot(f"the saved state of {task_id} is that of a server")
     if player.remaining != state.announced:
-        told = f"{list(player.remaining)} remain, and {list(state.announced)} are announced to"
-        raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: of its arms {told}")
+        arms = f"the player has arms {list(player.remaining)}, announced are {list(state.announced)}"
+        raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: {arms}")
     hosted = HostedTask(task_id, task, player)  # type: ignore[arg-type]  # it decides, so it is a player
     hosted.eliminations, hosted.announced, hosted.stopped = state.eliminations, state.announced, state.stopped
     hosted.killed, hosted.switches = state.killed, state.switches

@@ -1,7 +1,7 @@
-"""An edge's figures for Prometheus. docs/network.md says what each means; a test compares the two.
+"""An edge's metrics for Prometheus. docs/network.md explains each; a test compares the two.
 
-Whoever decides and learns keeps plain numbers; they are read here when somebody looks. They are sums over all tasks,
-since the start of the process: nothing here tells of one event.
+The edge keeps plain numbers, which are read here when Prometheus asks. They are sums over all tasks since the start of
+the process: no metric reveals a single event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EdgeCollector(Collector):
-    """What the edge did, what it has, and whether the fleet hears of it."""
+    """Collects decisions, rewards, messages and the state of the connection."""
 
     def __init__(self, edge: Edge, served: EdgeApi) -> None:
         self._edge = edge

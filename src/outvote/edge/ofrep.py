@@ -1,7 +1,7 @@
 """The OpenFeature Remote Evaluation Protocol: a task is a flag, its arms are the variants.
 
-One evaluation is one decision. Those that are asked for in bulk are assignments made ahead: they count once they are
-declared shown. The context of an evaluation is checked to be one, and not looked at: no decision depends on a user.
+One evaluation is one decision. A bulk evaluation makes assignments ahead: each counts once it is declared shown. The
+context of an evaluation is validated but not used: no decision depends on a user.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from outvote.web.problems import CONTENT_TYPE, Problem
 
 FLAGS: Final = "/ofrep/v1/evaluate/flags"
 BOOLEANS: Final = {"true": True, "false": False}
-"""A task with these two arms is a flag that is on or off."""
+"""A task with these two arms is a boolean flag."""
 
 Reason: TypeAlias = Literal["SPLIT", "STATIC", "DISABLED"]
 ErrorCode: TypeAlias = Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "INVALID_CONTEXT", "GENERAL"]
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """One flag. While its task explores, an evaluation has the `ticket` that its reward must name as metadata, and one
-    of many says that it must be declared shown (`exposure`)."""
+    """One flag. The metadata of a single evaluation hold the `ticket` that its reward must name. In a bulk evaluation,
+    `exposure` says that the assignment must be declared shown, as its task still explores."""
 
     key: str
     reason: Reason
@@ -45,7 +45,7 @@ class Evaluations(msgspec.Struct, frozen=True):
 
 
 class EvaluationFailed(msgspec.Struct, frozen=True, rename="camel"):
-    """Why there is no evaluation, in the words of the protocol."""
+    """Why there is no evaluation, as the protocol defines it."""
 
     error_code: ErrorCode
     error_details: str
@@ -53,7 +53,7 @@ class EvaluationFailed(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What is asked: all that matters is that a context is an object."""
+    """The body of a request. The context must be an object."""
 
     context: dict[str, Any] | UnsetType = UNSET
 
@@ -62,16 +62,16 @@ _decode = msgspec.json.Decoder(Request).decode
 
 
 class Ofrep:
-    """What the protocol asks of an edge."""
+    """Answers OFREP requests for one edge."""
 
     def __init__(self, edge: Edge, rng: random.Random | None = None) -> None:
-        """`rng` makes assignments (default: one of the system's)."""
+        """`rng` draws assignments (default: the system's generator)."""
         self._edge = edge
         self._tasks = edge.tasks
         self._rng = rng or random.SystemRandom()
 
     def answer(self, method: str, path: str, headers: Mapping[bytes, bytes], body: bytes) -> Answer:
-        """Whatever is under `/ofrep/`."""
+        """Answer any request under `/ofrep/`."""
         key = path[len(FLAGS) + 1 :] if path.startswith(f"{FLAGS}/") else None
         if path != FLAGS and (not key or "/" in key):
             return failed(404, "GENERAL", f"nothing is at {path!r}: flags are evaluated at {FLAGS} and {FLAGS}/KEY")
@@ -87,13 +87,13 @@ class Ofrep:
     def _one(self, key: str) -> Answer:
         task = self._tasks.get(key)
         if task is None:
-            there = sorted(self._tasks) or "none"
-            return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {there}", key)
+            names = sorted(self._tasks) or "none"
+            return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {names}", key)
         arm, ticket = self._edge.decide(task)
         return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
 
     def _all(self, known: str) -> Answer:
-        """An assignment of every task; who has one already keeps it for as long as its arms remain."""
+        """Assign an arm of every task. A client keeps its previous assignment while that arm remains."""
         tasks = [task for _, task in sorted(self._tasks.items())]
         kept = _arms_of(known, tasks)
         arms = [self._assigned(task, kept.get(place)) for place, task in enumerate(tasks)]
@@ -104,9 +104,9 @@ class Ofrep:
             _evaluation(task, arm, {"exposure": True} if _reason(task) == "SPLIT" else {})
             for task, arm in zip(tasks, arms, strict=True)
         )
-        found = answer(200, JSON, encode(Evaluations(flags)))
-        found.headers.append((b"etag", tag.encode()))
-        return found
+        response = answer(200, JSON, encode(Evaluations(flags)))
+        response.headers.append((b"etag", tag.encode()))
+        return response
 
     def _assigned(self, task: HostedTask, kept: int | None) -> int:
         if task.stopped or task.killed:
@@ -116,27 +116,27 @@ class Ofrep:
 
 
 def failed(status: int, code: ErrorCode, details: str, key: str | UnsetType = UNSET) -> Answer:
-    """A refusal as the protocol has it."""
+    """Return an error in the protocol's format."""
     return answer(status, JSON, encode(EvaluationFailed(code, details, key)))
 
 
 def refused(path: str, problem: Problem) -> Answer:
-    """A refusal of the edge's API: a problem, or under `/ofrep/` as the protocol has it."""
+    """Return a problem; under `/ofrep/`, an error in that protocol's format."""
     if path.startswith("/ofrep/"):
         return failed(problem.status, "GENERAL", problem.detail)
     return answer(problem.status, (b"content-type", CONTENT_TYPE), encode(problem))
 
 
 def _fault(body: bytes, key: str | None) -> Answer | None:
-    """What is wrong with a request; no body at all is as good as an empty one."""
-    told = UNSET if key is None else key
+    """Validate the body of a request. Return an error answer or None. A missing body is valid."""
+    flag = UNSET if key is None else key
     try:
         if body:
             _decode(body)
     except msgspec.ValidationError as error:
-        return failed(400, "INVALID_CONTEXT", f'{error}; allowed is a body such as {{"context": {{}}}}', told)
+        return failed(400, "INVALID_CONTEXT", f'{error}; allowed is a body such as {{"context": {{}}}}', flag)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return failed(400, "PARSE_ERROR", f"the body must be JSON in UTF-8: {error}", told)
+        return failed(400, "PARSE_ERROR", f"the body must be JSON in UTF-8: {error}", flag)
     return None
 
 
@@ -156,18 +156,18 @@ def _reason(task: HostedTask) -> Reason:
 
 
 def _tag(tasks: list[HostedTask], arms: list[int]) -> str:
-    """Which tasks there are, what state each is in, and the arm of each: all that there is to know of an answer."""
-    states = "".join(_reason(task)[1] for task in tasks)  # P, T or I: two of the reasons begin with the same letter
+    """The ETag of a bulk evaluation: encodes its tasks, the reason of each, and the arm of each."""
+    states = "".join(_reason(task)[1] for task in tasks)  # P, T or I: two reasons share their first letter
     return f'"{_fingerprint(tasks)}-{states}-{".".join(map(str, arms))}"'
 
 
 def _arms_of(tag: str, tasks: list[HostedTask]) -> dict[int, int]:
-    """The arms of an assignment that was made before, by the place of their task; nothing, if it was of other tasks."""
+    """Parse the arms of a previous assignment from its ETag, by index of task; empty if it had other tasks."""
     parts = tag.removeprefix("W/").strip('"').split("-")
     if len(parts) != 3 or parts[0] != _fingerprint(tasks):
         return {}
     arms = parts[2].split(".")
-    if len(arms) != len(tasks) or not all(each.isascii() and each.isdigit() and len(each) < 9 for each in arms):
+    if len(arms) != len(tasks) or not all(arm.isascii() and arm.isdigit() and len(arm) < 9 for arm in arms):
         return {}
     return {place: int(arm) for place, arm in enumerate(arms)}
 

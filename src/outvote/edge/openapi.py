@@ -15,11 +15,11 @@ _REFUSALS: Final = {
     "404": "The task, or the arm, is not known here.",
     "409": "No decision waits for this reward, or the ticket was not issued for this arm.",
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
-    "422": "A name, a field or a reward that cannot be.",
+    "422": "A name, a field or a reward is invalid.",
     "500": "The edge failed.",
 }
 _FAILURES: Final = _REFUSALS | {
-    "400": "The body is not JSON, or its context is no object.",
+    "400": "The body is not JSON, or its context is not an object.",
     "404": "The flag is not known here.",
 }
 _TASK: Final = {"description": "The name of a task.", "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"}}
@@ -30,20 +30,20 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "GET /v1/tasks": Operation("All tasks of this edge.", TaskList),
     "GET /v1/tasks/{task}": Operation("One task.", TaskView, refusals=("422",)),
     "POST /v1/tasks/{task}/decide": Operation(
-        "An arm for one event. No body is needed, and none is read.",
+        "Choose an arm for one event. No body is needed, and none is read.",
         Decision,
         says="The decision.",
         refusals=("422",),
     ),
     "POST /v1/tasks/{task}/reward": Operation(
-        "What one event earned. Each decision is rewarded once.",
+        "Report the reward of one event. Each decision is rewarded once.",
         body=Reward,
         status="204",
-        says="Taken; also where it comes too late to count.",
+        says="Accepted, even if it is too late to count.",
         refusals=("409", "422"),
     ),
     "POST /v1/tasks/{task}/exposed": Operation(
-        "An assignment of a bulk evaluation was shown: now it is a decision, with a ticket for its reward.",
+        "Declare an assignment of a bulk evaluation shown: it becomes a decision, with a ticket for its reward.",
         Decision,
         body=Exposure,
         says="The decision.",
@@ -62,13 +62,13 @@ OPERATIONS: Final[dict[str, Operation]] = {
         refuses_with=EvaluationFailed,
     ),
     "GET /healthz": Operation("Whether this edge works, and whether it is connected.", Health),
-    "GET /metrics": Operation("Figures in Prometheus' text format, or as OpenMetrics where that is accepted.", TEXT),
+    "GET /metrics": Operation("Metrics in Prometheus' text format, or as OpenMetrics if the request accepts it.", TEXT),
     "GET /openapi.json": Operation("This document.", DOCUMENT),
 }
 
 
 def openapi() -> dict[str, Any]:
-    found = document(
+    description = document(
         "Outvote edge",
         OPERATIONS,
         parameters={"task": _TASK},
@@ -76,7 +76,7 @@ def openapi() -> dict[str, Any]:
         tokens="An application's, or an admin's.",
         without=("/healthz",),
     )
-    found["paths"][FLAGS]["post"]["responses"]["304"] = {
+    description["paths"][FLAGS]["post"]["responses"]["304"] = {
         "description": "The assignment of `If-None-Match` still holds."
     }
-    return found
+    return description

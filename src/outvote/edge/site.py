@@ -1,8 +1,8 @@
 """An edge: one player for each task at one site. It decides and learns without the network, and never waits for it.
 
-What must not be forgotten is in its store: a message is kept, together with the player's state after it, before it is
-sent; the rest is saved once a second. Messages leave on a timer tick, never with the request that completed them: the
-time of a message is not the time of an event.
+A message is stored, together with the player's state after it, before it is sent. All other state is saved about once
+a second. Messages are sent on a timer tick, never with the request that completed them: otherwise the time of a message
+would reveal the time of an event.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from outvote.log.records import DownSubject, UpSubject, check_name, parse, read_
 from outvote.observability.logs import event
 
 TICK = 0.2
-"""Seconds between two looks at what there is to send, on average: pauses are drawn from half to one and a half."""
+"""Mean seconds between two ticks: each pause is drawn from 0.5 to 1.5 times this."""
 ASK_AGAIN = 2.0
-"""Seconds after the first answer: the server may not have read the newest records yet."""
+"""Seconds until the second question after connecting: the server may not have read the newest records yet."""
 ANSWER_PATIENCE = 2.0
-"""Seconds after which a question was let lie: whoever should answer has too much to do."""
+"""Seconds without an answer after which the server counts as overloaded."""
 NO_TICKET = MOST - 1
 """Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
 LAG = 15.0
-"""Seconds after which no server lags behind: what it says of a name is so, even if a log was lost."""
+"""Maximum seconds that a server lags behind. After that its view of a task name is trusted, even if a log was lost."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,37 +53,37 @@ class Edge:
         wall_clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
     ) -> None:
-        """`clock` counts seconds and never goes back, `wall_clock` gives those since 1970. `rng` makes every choice
+        """`clock` counts seconds and never goes back, `wall_clock` returns seconds since 1970. `rng` makes every choice
         repeatable; without it, players use the system's generator."""
         self.name = check_name("an edge's name", name)
         self.store = store
         self.tasks: dict[str, HostedTask] = {}
         self.log: Log | None = None
         self.missed = asyncio.Event()
-        """Something was missed: catch up."""
+        """Set when a record was missed: catch up."""
         self.last_catch_up: float | None = None
         """When a server last answered."""
         self.saves = 0
         self.save_seconds = 0.0
         self._answered = True
-        """Whether one did when it was last asked."""
+        """Whether the last question was answered."""
         self._unanswered = 0
-        """Questions one after the other that were let lie: whoever should answer has too much to do."""
+        """Consecutive questions that timed out: the server is overloaded."""
         self._ask_again = ASK_EVERY
-        """Seconds after which it shall be asked again, as a server told."""
+        """Seconds until the next question, as set by a server."""
         self._left = (0, 0)
-        """Rewards that did not count, late and dropped, of tasks that are gone."""
+        """Late and dropped rewards of tasks that this edge no longer hosts."""
         self._clock = clock
         self._wall_clock = wall_clock
         self._rng = rng
         self._random = (rng or random).random
         """For pauses."""
         self.unreadable: dict[str, str] = {}
-        """By id, the tasks whose record this version cannot read, and why. What the store has of them is kept."""
+        """Tasks whose record this version cannot read: the error by task id. Their stored state is kept."""
         self._not_ours: set[str] = set()
-        """Tasks of others, so that they are not asked for again."""
+        """Ids of tasks for other edges, so that they are not asked for again."""
         self._conflicts: dict[tuple[str, str], float] = {}
-        """Since when a task of this edge and one of the fleet have the same name."""
+        """When a hosted task and a new one were first seen with the same name, by their two ids."""
         self._hosted: dict[str, HostedTask] = {}
         """The tasks by id."""
         self._running: list[asyncio.Task[None]] = []
@@ -92,10 +92,10 @@ class Edge:
             if task is not None:
                 self._host(task_id, task)
 
-    # ---- what an application does
+    # ---- for applications
 
     def find(self, name: str) -> HostedTask:
-        """The task with this name. Raises `InvalidTask` for a name that no task can have."""
+        """Return the task with this name. Raises `UnknownTask`, or `InvalidTask` for a name that no task can have."""
         task = self.tasks.get(name)
         if task is None:
             check_name("a task's name", name)
@@ -103,7 +103,7 @@ class Edge:
         return task
 
     def decide(self, task: HostedTask) -> tuple[int, int]:
-        """An arm for one event, and the ticket that its reward must name."""
+        """Choose an arm for one event. Return it with the ticket that its reward must name."""
         if task.stopped or task.killed:
             return task.served, NO_TICKET
         answer = task.player.decide()
@@ -113,7 +113,7 @@ class Edge:
         return answer
 
     def expose(self, task: HostedTask, arm: int) -> int:
-        """An assignment that was made ahead was shown: the ticket that its reward must name."""
+        """Count an assignment made ahead as a decision, now that it was shown. Return the ticket for its reward."""
         check_arm(arm, len(task.task.arms))
         ticket = None if task.stopped or task.killed else task.player.expose(arm)
         if ticket is None:
@@ -124,8 +124,8 @@ class Edge:
         return ticket
 
     def reward(self, task: HostedTask, arm: int, reward: float, ticket: int | None = None) -> None:
-        """What an event earned. A stopped task learns nothing from it; a killed one learns from decisions that were
-        made before, which only their tickets tell."""
+        """Learn the reward of one event. A stopped task ignores it. A killed task learns only from decisions made
+        before, which are recognised by their tickets."""
         if task.stopped or ticket == NO_TICKET or (ticket is None and task.killed):
             check_arm(arm, len(task.task.arms))
             check_reward(reward)
@@ -141,16 +141,16 @@ class Edge:
 
     @property
     def rewards_not_counted(self) -> tuple[int, int]:
-        """Late and dropped ones of all tasks, those that are gone included: a counter must not fall."""
+        """Late and dropped rewards of all tasks, past ones included: a counter must not decrease."""
         late, dropped = self._left
         for task in self.tasks.values():
             late, dropped = late + task.player.late_rewards, dropped + task.player.dropped_rewards
         return late, dropped
 
-    # ---- what the network brings
+    # ---- from the network
 
     def on_record(self, subject: str, payload: bytes) -> None:
-        """Live news; what does not follow from what is known is asked for."""
+        """Apply a live record. After a gap in the sequence, catch up."""
         where = parse(subject)
         if not isinstance(where, DownSubject):
             return
@@ -171,7 +171,7 @@ class Edge:
         elif where.kind == "kill":
             self._switch(hosted, read_switch(payload), (where.number or 0) + 1)
         elif where.kind != "elim":
-            return  # what operators expect, and whom they discount, is for servers
+            return  # records that concern servers only
         elif where.number == hosted.eliminations:
             self._eliminate(hosted, payload)
             self._note_windows(hosted)
@@ -179,9 +179,9 @@ class Edge:
             self.missed.set()
 
     def apply_catch_up(self, answer: Answer) -> None:
-        """Apply all that a server knows and this edge did not."""
+        """Apply everything that this edge missed."""
         self._ask_again = answer.ask_again or ASK_EVERY
-        for task_id in answer.deleted:  # one that is only missing is news to a server that lags behind
+        for task_id in answer.deleted:  # a task that is merely missing may be unknown to a lagging server
             self._not_ours.discard(task_id)
             self._forget(task_id)
             hosted = self._hosted.get(task_id)
@@ -193,13 +193,13 @@ class Edge:
                 self._learn(task_id, update)
             except StoreFailed:
                 raise
-            except OutvoteError as error:  # the other tasks are understood all the same
+            except OutvoteError as error:  # still apply the other tasks
                 event(_log, logging.ERROR, "answer_not_understood", id=task_id, error=str(error))
 
     # ---- timer ticks
 
     def flush(self) -> None:
-        """Close what is due, and save: new messages with the state after them, at once and for good."""
+        """Close expired reward windows, then save. New messages and the state after them are durable on return."""
         now = self._clock()
         for task in self.tasks.values():
             while not task.stopped and task.windows and task.windows[0][0] <= now:
@@ -210,7 +210,7 @@ class Edge:
         if changed:
             began = self._clock()
             saves = [
-                Save(task.task_id, saved(task), [(each.sequence, task.coder.up(each)) for each in task.new])
+                Save(task.task_id, saved(task), [(message.sequence, task.coder.up(message)) for message in task.new])
                 for task in changed
             ]
             self.store.save(saves)
@@ -222,14 +222,14 @@ class Edge:
                 task.dirty = False
 
     async def send(self) -> None:
-        """Everything that the log lacks, in order of sequence; returns when all of it is stored."""
+        """Send all messages that the log lacks, in order of sequence. Returns when the log has stored them."""
         assert self.log is not None
         stored = 0
         for task in list(self.tasks.values()):
             if task.stopped or not task.unsent:
                 continue
             for sequence, payload in sorted(task.unsent.items()):
-                if sequence in task.unsent and not task.stopped:  # which may change at every turn
+                if sequence in task.unsent and not task.stopped:  # both may change during an await
                     where = UpSubject(self.name, task.task_id, self.store.incarnation, sequence)
                     await self.log.append(str(where), payload)
                     task.unsent.pop(sequence, None)
@@ -238,7 +238,7 @@ class Edge:
             event(_log, logging.DEBUG, "messages_stored", count=stored)
 
     async def catch_up(self) -> bool:
-        """Ask what was missed; False if nobody answered."""
+        """Ask a server for missed records. Return False if none answered."""
         assert self.log is not None
         before: Question | None = None
         while True:
@@ -251,27 +251,27 @@ class Edge:
             except MalformedMessage as error:
                 event(_log, logging.ERROR, "answer_not_understood", error=str(error))
                 self._note_answer(True)
-                return True  # the same question would have the same answer: ask when the time has come
+                return True  # asking at once would give the same answer: wait for the usual time
             self._note_answer(answer is not None)
             if answer is None:
                 return False
             if known != {task.task_id: task.eliminations for task in self.tasks.values()}:
-                continue  # something was heard while the answer was under way: it would be applied twice
+                continue  # live records arrived meanwhile and would be applied twice: ask again
             self.apply_catch_up(answer)
-            if not answer.more or question == before:  # who has more to say, and says nothing new, is not asked again
+            if not answer.more or question == before:  # stop if the server has more but adds nothing new
                 self.last_catch_up = self._wall_clock()
                 return True
             before = question
 
     async def start(self, log: Log) -> None:
-        """Serve at once, and connect in the background."""
+        """Start saving, and connect in the background."""
         self._running = [asyncio.create_task(self._keep_going()), asyncio.create_task(self._stay_connected(log))]
 
     async def watch(self) -> None:
-        """Until something that must go on fails, a full disk for one: raises what it was."""
+        """Wait until a background task fails, for example on a full disk, and raise its error."""
         done, _ = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
+        for task in done:
+            task.result()
 
     async def stop(self) -> None:
         await cancel(self._running)
@@ -280,12 +280,12 @@ class Edge:
             await self.log.close()
 
     async def connect(self, log: Log) -> None:
-        """Return once connected, and listening."""
+        """Connect and subscribe. Returns when both are done."""
         await log.open()
         self.log = log
         await log.listen(self._hear)
 
-    # ---- how it works
+    # ---- internals
 
     async def _keep_going(self) -> None:
         while True:
@@ -316,12 +316,12 @@ class Edge:
 
     @property
     def _spread(self) -> float:
-        """Seconds over which the edges of a large fleet ask that have all missed something, or are all back."""
+        """Seconds over which a large fleet spreads its questions when all edges missed a record or reconnected."""
         return self._ask_again - ASK_EVERY if self._ask_again > ASK_EVERY else 0.0
 
     def _pause(self, answered: bool, connected_anew: bool) -> float:
-        """Seconds until the next question. Where nobody listens one is asked at every tick, which costs nothing; where
-        questions are let lie, more and more seldom: asked again at once they would never be answered."""
+        """Seconds until the next question. While no server listens, ask at every tick, which costs nothing. After
+        timeouts, back off exponentially: immediate retries would keep the server overloaded."""
         if not answered:
             longest = min(TICK * 2.0 ** min(self._unanswered, 20), ASK_EVERY)
             return longest * (0.5 + 0.5 * self._random()) if self._unanswered else TICK
@@ -333,23 +333,23 @@ class Edge:
         except OutvoteError:
             self.missed.set()
 
-    def _learn(self, task_id: str, told: TaskUpdate) -> None:
-        """What the fleet knows of one task."""
+    def _learn(self, task_id: str, update: TaskUpdate) -> None:
+        """Apply a server's update of one task."""
         hosted = self._hosted.get(task_id)
-        if hosted is None and told.record is not None:
-            hosted = self._join(task_id, told.record)
+        if hosted is None and update.record is not None:
+            hosted = self._join(task_id, update.record)
         if hosted is None:
             return
-        for elimination in told.eliminations:
+        for elimination in update.eliminations:
             self._eliminate(hosted, elimination)
         self._note_windows(hosted)
-        if told.stopped:
+        if update.stopped:
             self._stop(hosted)
-        self._switch(hosted, told.killed, told.switches)
-        self._reconcile_unsent(hosted, told.highest, told.count)
+        self._switch(hosted, update.killed, update.switches)
+        self._reconcile_unsent(hosted, update.highest, update.count)
 
     def _read(self, task_id: str, record: bytes | dict[str, Any]) -> Task | None:
-        """The task, if this version can read its record. Else it is skipped, and the log says so once."""
+        """Parse a task's record. Return None and log once if this version cannot read it."""
         try:
             task = read_task(record) if isinstance(record, bytes) else Task.from_json(record)
         except OutvoteError as error:
@@ -361,26 +361,26 @@ class Edge:
         return task
 
     def _forget(self, task_id: str) -> None:
-        """Drop what the store has of a deleted task that was not readable."""
+        """Drop the stored state of a deleted task that was not readable."""
         if self.unreadable.pop(task_id, None) is not None:
             self.store.drop_task(task_id)
 
     def _join(self, task_id: str, record: bytes | dict[str, Any]) -> HostedTask | None:
-        """Host a task; None if it cannot be read, is not for this edge, or its name is not free here yet."""
+        """Host a task. Return None if it cannot be read, is for other edges, or its name is still in use here."""
         task = self._read(task_id, record)
         if task is None:
             return None
         if task.player_names and self.name not in task.player_names:
             self._not_ours.add(task_id)
             return None
-        there = self.tasks.get(task.name)
-        if there is not None:  # that one was deleted, or this one came second: a server knows, at least after a while
-            since = self._conflicts.setdefault((there.task_id, task_id), self._clock())
+        namesake = self.tasks.get(task.name)
+        if namesake is not None:  # the old task was deleted, or the new one came second: a server will know
+            since = self._conflicts.setdefault((namesake.task_id, task_id), self._clock())
             if self._clock() - since < LAG:
                 self.missed.set()
                 return None
-            event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=there.task_id, now=task_id)
-            self._leave(there)
+            event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=namesake.task_id, now=task_id)
+            self._leave(namesake)
         self.store.put_task(task_id, task_record(task).decode())
         event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
         return self._host(task_id, task)
@@ -400,11 +400,11 @@ class Edge:
         number, before = hosted.eliminations, hosted.announced
         hosted.eliminate(payload)
         arms = [hosted.task.arms[arm] for arm in before if arm not in hosted.announced]
-        told = {"task": hosted.task.name, "id": hosted.task_id, "arms": arms, "number": number}
-        event(_log, logging.INFO, "arms_eliminated", **told, remaining=len(hosted.announced))
+        fields = {"task": hosted.task.name, "id": hosted.task_id, "arms": arms, "number": number}
+        event(_log, logging.INFO, "arms_eliminated", **fields, remaining=len(hosted.announced))
 
     def _note_answer(self, answered: bool) -> None:
-        """Told when it changes: an edge that nobody answers asks several times a second."""
+        """Log only changes: an edge without a server asks several times a second."""
         if answered != self._answered:
             event(_log, *((logging.INFO, "catch_up_works") if answered else (logging.WARNING, "catch_up_failed")))
         self._answered = answered
@@ -421,12 +421,12 @@ class Edge:
         return hosted
 
     def _reconcile_unsent(self, hosted: HostedTask, highest: int, count: int) -> None:
-        """What the log lacks: of this store it holds so many messages, and none after the highest.
+        """Find the messages that the log lacks. It holds `count` messages of this store, up to sequence `highest`.
 
-        If they are as many as are kept up to there, they are the same ones. If they are fewer than were stored, some
-        were lost with an engine: all are sent again, since to send again does no harm.
+        If the store has as many up to `highest`, they are the same ones. If the log has fewer than it once
+        acknowledged, an engine lost some: send all again, which is harmless.
         """
-        if highest == hosted.highest and count >= hosted.kept:  # all are there, as is most often so: no need to look
+        if highest == hosted.highest and count >= hosted.kept:  # usual case: the log has all of them
             hosted.unsent.clear()
             return
         kept = dict(self.store.messages(hosted.task_id))

@@ -1,16 +1,16 @@
-"""What an edge must not forget, in one locked SQLite file: its tasks, and per task a snapshot and the messages sent.
+"""The durable state of an edge in one locked SQLite file: its tasks, and per task a snapshot and the messages sent.
 
-A message and the snapshot after it are one transaction, on the disk before `save` returns: send a message after that,
-never before. So a crash loses no message, makes none twice, and loses of the rest what was not saved.
+A message and the snapshot after it are one transaction, durable when `save` returns: send a message only after that.
+So a crash loses no message and repeats none. It loses only other state since the last save.
 
-An edge's messages are numbered, and the log keeps the first of each number. A store that went back in time would use
-numbers again for other content. So each file has an incarnation of its own: a copy, or a file that was set back, is
-recognised and starts afresh under a new one. Two things tell: the file's identity on its disk, and a note in the lock
-file of the incarnation and of how many durable writes there were. What neither tells is the image of a whole disk.
+Messages have sequence numbers, and the log keeps the first message of each number. A store restored from an old copy
+would reuse numbers for other content. So each file has its own incarnation: a copied or restored file is detected and
+starts afresh under a new incarnation. Detection uses the file's identity on its disk, and a note in the lock file with
+the incarnation and the number of durable writes. A restored image of a whole disk is not detected.
 
-A sum over all rows is kept with them. A file in which something is not as it was written is refused.
+A checksum over all rows is stored with them. A file whose rows do not match it is refused.
 
-A store is used from the thread that made it; sqlite3 refuses any other.
+Use a store only from the thread that made it; sqlite3 refuses any other.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ SCHEMA: Final[Mapping[str, str]] = {
         "PRIMARY KEY (task_id, sequence)) WITHOUT ROWID"
     ),
 }
-"""All that an edge stores, by table: no event, no time of one, nobody's name. A file with anything else is refused."""
+"""All tables of a store: no events, no times of events, no names of people. A file with other tables is refused."""
 META_KEYS: Final = ("incarnation", "file", "saves", "digest")
-"""All that `meta` holds: the incarnation, the identity of its file, the number of durable writes, and the sum over all
-other rows."""
+"""The keys of `meta`: the incarnation, the identity of the file, the number of durable writes, and the checksum over
+all other rows."""
 SCHEMA_VERSION: Final = 3
-"""The number of this format, with what is saved in it. Others are refused."""
+"""The version of this format, snapshots included. Other versions are refused."""
 APPLICATION_ID: Final = int.from_bytes(b"OutV", "big")
 WAL_PAGES: Final = 64
-"""So many pages of the write-ahead log, and it is taken into the file and written from its start again. It holds the
-snapshots of the last saves, and from two snapshots one can tell what happened between them: so it is kept short."""
+"""Pages of the write-ahead log before a checkpoint. The log holds the latest snapshots, and two snapshots reveal what
+happened between them: so it is kept short."""
 
 _HEADER = struct.Struct(">16s44xI4xI")  # of an SQLite file: magic at 0, user version at 60, application id at 68
 _GET_GENERATION = (2 << 30) | (struct.calcsize("l") << 16) | (ord("v") << 8) | 1  # FS_IOC_GETVERSION of Linux
@@ -69,11 +69,11 @@ class StoreLocked(OutvoteError):
 
 
 class StoreUnusable(OutvoteError):
-    """There is no store to be had at this path; nothing was changed there."""
+    """The store at this path cannot be opened or created; nothing was changed there."""
 
 
 class StoreFailed(OutvoteError):
-    """The disk did not do what was asked; what was saved before is kept."""
+    """A read or write failed; everything saved before is kept."""
 
 
 class Save(NamedTuple):
@@ -85,7 +85,7 @@ class Save(NamedTuple):
 
 
 class Store(Protocol):
-    """What an edge needs of a store: see `EdgeStore`."""
+    """The interface of a store: see `EdgeStore`."""
 
     incarnation: str
 
@@ -98,16 +98,16 @@ class Store(Protocol):
 
 
 class EdgeStore:
-    """An edge's state on its disk."""
+    """An edge's state on disk."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the store, or makes one; the folder must exist."""
-        self.path = path.resolve()  # one store has one lock, whatever links lead to it
+        """Open the store, or create it; the folder must exist."""
+        self.path = path.resolve()  # one lock per store, also through symbolic links
         self.incarnation = ""
-        """Random, made with the file: it keeps this store's messages apart from those of any other."""
+        """Random, created with the file: distinguishes this store's messages from those of any other."""
         self.renewed = False
-        """The file was a copy, or was set back: it has got a new incarnation and lost its snapshots and messages."""
-        _check_header(self.path)  # before it is locked: leave no lock beside a file that is no store
+        """The file was copied or restored: it has a new incarnation, and its snapshots and messages were deleted."""
+        _check_header(self.path)  # before locking: leave no lock file beside a file that is no store
         with contextlib.ExitStack() as on_error:
             self._lock = _Lock(self.path)
             on_error.callback(self._lock.release)
@@ -122,7 +122,7 @@ class EdgeStore:
             on_error.pop_all()
 
     def close(self) -> None:
-        """Frees the store for the next; again changes nothing."""
+        """Close the store and release its lock; may be called again."""
         self._connection.close()
         self._lock.release()
 
@@ -135,16 +135,16 @@ class EdgeStore:
     # ---- tasks
 
     def tasks(self) -> dict[str, str]:
-        """The records of the tasks, by id."""
+        """Return the records of all tasks, by id."""
         return dict(self._rows("SELECT task_id, record FROM tasks ORDER BY task_id"))
 
     def put_task(self, task_id: str, record: str) -> None:
-        """A new task, or a new record of one; on the disk when this returns."""
+        """Add a task, or replace its record; durable on return."""
         with self._transaction(durable=True):
             self._put("tasks", "task_id", task_id, record)
 
     def drop_task(self, task_id: str) -> None:
-        """Forgets a task with its snapshot and messages; one that is not there changes nothing."""
+        """Delete a task with its snapshot and messages, if it exists."""
         with self._transaction(durable=True):
             for table in ("tasks", "snapshots", "messages"):
                 self._delete(table, "task_id", task_id)
@@ -152,27 +152,27 @@ class EdgeStore:
     # ---- snapshots and messages
 
     def save(self, saves: Iterable[Save]) -> None:
-        """Save new messages and the snapshots after them, of all tasks or of none; messages are on the disk then.
+        """Save new messages and the snapshots after them in one transaction; messages are durable on return.
 
-        Without messages a snapshot outlives the process at once, and a power cut a little later. A second message with
-        the same number is an error: a message is never changed.
+        Without messages, a snapshot survives a crash of the process at once, and a power cut a little later. A second
+        message with the same sequence is an error: messages never change.
         """
         saves = tuple(saves)
         if not saves:
             return
-        with self._transaction(durable=any(each.messages for each in saves)):
+        with self._transaction(durable=any(save.messages for save in saves)):
             for task_id, snapshot, messages in saves:
                 for sequence, payload in messages:
                     self._insert("messages", (task_id, sequence, payload))
                 self._put("snapshots", "task_id", task_id, snapshot)
 
     def snapshot(self, task_id: str) -> str | None:
-        """The last one saved, if any."""
+        """Return the last saved snapshot, if any."""
         rows = self._rows("SELECT body FROM snapshots WHERE task_id = ?", task_id)
         return str(rows[0][0]) if rows else None
 
     def messages(self, task_id: str, after: int = -1) -> list[tuple[int, bytes]]:
-        """The messages whose sequence is greater than `after`, in order of sequence."""
+        """Return the messages whose sequence is greater than `after`, in order of sequence."""
         return self._rows(
             "SELECT sequence, payload FROM messages WHERE task_id = ? AND sequence > ? ORDER BY sequence",
             task_id,
@@ -183,7 +183,7 @@ class EdgeStore:
 
     def _open(self, identity: str) -> None:
         execute = self._connection.execute
-        execute("PRAGMA secure_delete = ON")  # what is dropped is overwritten
+        execute("PRAGMA secure_delete = ON")  # overwrite deleted rows
         if not self._tables():
             self._create()
         if execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
@@ -191,9 +191,9 @@ class EdgeStore:
         execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         if self._tables() != SCHEMA:
             raise StoreUnusable(f"{self.path} is not as an edge made it: {_START_AFRESH}")
-        [(found,), *_] = execute("PRAGMA integrity_check").fetchall()
-        if found != "ok":
-            raise StoreUnusable(f"the store {self.path} is damaged ({found}): {_START_AFRESH}")
+        [(result,), *_] = execute("PRAGMA integrity_check").fetchall()
+        if result != "ok":
+            raise StoreUnusable(f"the store {self.path} is damaged ({result}): {_START_AFRESH}")
 
         note = self._lock.read()
         meta = dict(self._rows("SELECT key, value FROM meta"))
@@ -212,12 +212,12 @@ class EdgeStore:
                 self._sum = self._sum_of_rows()
                 self._put_meta(incarnation=self.incarnation, file=identity)
         else:
-            execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out now
+            execute("BEGIN IMMEDIATE")  # detect a read-only file now
             execute("ROLLBACK")
             self._write_note()
 
     def _create(self) -> None:
-        """Not yet in WAL mode, so that the header, by which a store is recognised, is never in the log alone."""
+        """Runs before WAL mode, so that the header that identifies a store is never in the write-ahead log alone."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -249,7 +249,7 @@ class EdgeStore:
 
     @contextlib.contextmanager
     def _transaction(self, *, durable: bool) -> Iterator[None]:
-        """All that is executed within is stored, or nothing; `durable` waits for the disk."""
+        """Commit everything executed within, or nothing; `durable` waits for the disk."""
         execute = self._connection.execute
         saves, sum_before = self._saves + durable, self._sum
         try:
@@ -262,8 +262,8 @@ class EdgeStore:
             execute("COMMIT")
         except BaseException as error:
             self._sum = sum_before
-            with contextlib.suppress(sqlite3.DatabaseError):  # the error that led here is the one to tell
-                if self._connection.in_transaction:  # some failures have ended it already
+            with contextlib.suppress(sqlite3.DatabaseError):  # raise the original error
+                if self._connection.in_transaction:  # some failures have rolled back already
                     self._connection.execute("ROLLBACK")
             if _is_failure(error):
                 raise self._failed("written", error) from error
@@ -273,7 +273,7 @@ class EdgeStore:
             self._write_note()
 
     def _put(self, table: str, key_column: str, key: str, value: str) -> None:
-        """Insert a row, in place of the one with the same key."""
+        """Insert a row, or replace the one with the same key."""
         self._delete(table, key_column, key)
         self._insert(table, (key, value))
 
@@ -291,7 +291,7 @@ class EdgeStore:
             self._put("meta", "key", key, value)
 
     def _write_note(self) -> None:
-        """After the commit, so that a store in order is never behind its note; the note may be behind."""
+        """Runs after the commit, so that a valid store is never behind its note; the note may be behind."""
         self._lock.write(_Note(os.getpid(), self.incarnation, self._saves))
 
     def _failed(self, what: str, error: BaseException) -> StoreFailed:
@@ -301,7 +301,7 @@ class EdgeStore:
 
 
 class _Note(NamedTuple):
-    """Who holds the store, and how far it has come."""
+    """Which process holds the store, and the store's last durable write."""
 
     pid: int
     incarnation: str
@@ -309,7 +309,7 @@ class _Note(NamedTuple):
 
 
 class _Lock:
-    """A file beside the store that one process can hold, and the note in it. It is never removed."""
+    """The lock file beside the store, which one process can hold, and the note in it. It is never removed."""
 
     def __init__(self, store: Path) -> None:
         try:
@@ -335,11 +335,11 @@ class _Lock:
     def read(self) -> _Note | None:
         try:
             return _Note(**json.loads(os.pread(self._file, 4096, 0)))
-        except (ValueError, TypeError):  # new, or cut by a power failure
+        except (ValueError, TypeError):  # empty, or cut by a power failure
             return None
 
     def write(self, note: _Note) -> None:
-        """In one piece of one length. A note that cannot be written stays behind, which is allowed."""
+        """Write the note at once and with a fixed length. A failed write is allowed: the note then stays behind."""
         with contextlib.suppress(OSError):
             os.pwrite(self._file, json.dumps(note._asdict()).ljust(127).encode() + b"\n", 0)
 
@@ -350,14 +350,14 @@ class _Lock:
 
 
 def _row_digest(table: str, row: tuple[Any, ...]) -> int:
-    """A row's part of the sum over all rows. SQLite notices when its pages do not fit together, but not when a number
-    in a row has changed. It is a guard against bad disks, not against people: who can write the file can write the sum.
+    """A row's part of the checksum. SQLite detects inconsistent pages, but not a changed value in a row. This protects
+    against bad disks, not against people: whoever can write the file can write the checksum.
     """
     return int.from_bytes(hashlib.blake2b(repr((table, row)).encode(), digest_size=8).digest(), "big")
 
 
 def _check_header(path: Path) -> None:
-    """Refuses a file that is no store of this version. SQLite would tidy up a stranger's database; this only reads."""
+    """Refuse a file that is no store of this version. Only reads: SQLite might write to a foreign database."""
     try:
         if not path.exists():
             return
@@ -382,7 +382,7 @@ def _check_header(path: Path) -> None:
 
 
 def _make_file(path: Path) -> str:
-    """Makes the file if there is none, for its owner alone, and tells it from every other file there is or was."""
+    """Create the file, private to its owner, if it is missing. Return an identity that no other file has or had."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
@@ -391,8 +391,8 @@ def _make_file(path: Path) -> str:
         ) from error
     try:
         status = os.fstat(file)
-        generation = 0  # a disk gives the number of a removed file to the next one; this number differs
-        with contextlib.suppress(OSError):  # not every file system has it
+        generation = 0  # inode numbers are reused; the generation then differs
+        with contextlib.suppress(OSError):  # not every file system supports it
             [generation] = struct.unpack("I4x", fcntl.ioctl(file, _GET_GENERATION, bytes(8)))
     finally:
         os.close(file)
@@ -400,10 +400,10 @@ def _make_file(path: Path) -> str:
 
 
 def _is_failure(error: BaseException) -> bool:
-    """The disk's, or the file's: not the caller's, who used a closed store, another thread, or a value of no use."""
+    """Whether the disk or the file failed, rather than the caller (closed store, wrong thread, invalid value)."""
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
 def _advice(error: BaseException) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest says which way it happened
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the upper bits are the extended code
     return _ADVICE.get(code, f"check its disk, or {_START_AFRESH}")

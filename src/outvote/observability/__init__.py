@@ -1,1 +1,1 @@
-"""What operators see of a process: structured logs and metrics."""
+"""Structured logs and metrics for operators."""

@@ -1,7 +1,7 @@
-"""What server and edge write to standard error: one line for each thing that happened, for people or for programs.
+"""The logs of server and edge on standard error: one line per event, as text or JSON.
 
-No line holds anything of a request: no body, header, address, user, reward or ticket. None is written for a decision or
-a reward either: its time would be the time of an event. Of what libraries say, only words of their own are kept.
+No line contains data of a request: no body, header, address, user, reward or ticket. Decisions and rewards are not
+logged: the time of a line would reveal the time of an event. Of a library's message, only its fixed words are kept.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 Fields: TypeAlias = Mapping[str, Any]
 
 _OWN: Final = "outvote_event"
-"""The attribute of a record that was made here: its name and its fields."""
+"""The attribute of our own log records: name and fields of the event."""
 _COUNT: Final = "outvote_count"
-"""The attribute of a library's record: how often it happened since it was last told."""
+"""The attribute of a library's log record: how often it happened since it was last logged."""
 _WORDS: Final = re.compile(r"[A-Za-z ,.:_-]*")
 _PLAIN: Final = re.compile(r"[^\s\"=\\]+")
 
 
 def event(logger: logging.Logger, level: int, name: str, /, **fields: object) -> None:
-    """Something happened: a short name that stays the same in all versions, and what belongs to it."""
+    """Log an event: a short name, stable across versions, and its fields."""
     if logger.isEnabledFor(level):
         logger.log(level, in_words(name, fields), extra={_OWN: (name, fields)}, stacklevel=2)
 
 
 @contextmanager
 def written(form: str, level: str) -> Iterator[None]:
-    """Everything that is logged meanwhile goes to standard error."""
+    """Write all logs to standard error within this context."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(form))
     handler.addFilter(OfLibraries())
@@ -57,7 +57,7 @@ def written(form: str, level: str) -> Iterator[None]:
 
 
 def line(form: str, at: float, level: str, name: str, fields: Fields) -> str:
-    """One line, without its end; `at` is in seconds since 1970."""
+    """Return one line without its newline; `at` is in seconds since 1970."""
     moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if form == "json":
         return json.dumps({"time": moment, "level": level, "event": name, **fields}, ensure_ascii=False)
@@ -65,7 +65,7 @@ def line(form: str, at: float, level: str, name: str, fields: Fields) -> str:
 
 
 def last_words(level: str, name: str, text: str) -> None:
-    """A line of JSON by a command whose log is closed already."""
+    """Write a line of JSON after the log was closed."""
     print(line("json", time.time(), level, name, {"text": text}), file=sys.stderr)
 
 
@@ -74,7 +74,7 @@ def in_words(name: str, fields: Fields) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where it was raised; its message may hold anything, and is not told."""
+    """Where an error was raised, without its message, which may contain data of a request."""
     frames = traceback.extract_tb(error.__traceback__)
     return " > ".join(f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames)
 
@@ -85,7 +85,7 @@ def _value(value: object) -> str:
 
 
 class OfLibraries(logging.Filter):
-    """Lets through all that is ours. Of libraries it lets through warnings and errors, each at most once a minute."""
+    """Passes all our own records, and of libraries only warnings and errors, each at most once a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,13 +115,13 @@ class Lines(logging.Formatter):
 
 
 def _words(record: logging.LogRecord) -> str:
-    """Up to the first thing that was filled in, which may be an address."""
-    said = _WORDS.match(record.msg if isinstance(record.msg, str) else type(record.msg).__qualname__)
-    return said[0].strip() if said else ""
+    """The message up to the first value that was filled in, which may be an address."""
+    words = _WORDS.match(record.msg if isinstance(record.msg, str) else type(record.msg).__qualname__)
+    return words[0].strip() if words else ""
 
 
 def _of_library(record: logging.LogRecord) -> Fields:
-    """Its words; of an error its type and its place."""
+    """Fields of a library's record: its fixed words, and the type and place of an error."""
     fields: dict[str, Any] = {"logger": record.name, "says": _words(record), "count": getattr(record, _COUNT)}
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:

@@ -1,7 +1,7 @@
-"""The page that Prometheus reads: what those of a server and of an edge have in common.
+"""The metrics page for Prometheus, shared by server and edge.
 
-Figures are read from what is there when somebody looks: nobody who works keeps any for this page. The registry is our
-own, not the library's global one: several may live in one process.
+Collectors read existing state when the page is requested: other code keeps no metrics for it. The registry is not the
+library's global one, since one process may have several.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ OPENMETRICS: Final = "application/openmetrics-text"
 
 Labels: TypeAlias = Mapping[str, str]
 
-# Else every counter would have a second series, which says when it was first counted. The library has no type for it.
+# Otherwise every counter would have a second series with its creation time. The library has no type for this call.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def new_registry(*collectors: Collector) -> CollectorRegistry:
-    """One with what every process tells of itself, and these."""
+    """Return a registry with these collectors, the process metrics and the version."""
     registry = CollectorRegistry()
     PlatformCollector(registry=registry)
     ProcessCollector(registry=registry)
     Info("outvote_build", "The version that runs.", registry=registry).info({"version": __version__})
-    for each in collectors:
-        registry.register(each)
+    for collector in collectors:
+        registry.register(collector)
     return registry
 
 
 def render(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """The page and its media type: OpenMetrics for who asks for it, else Prometheus' text format.
+    """Return the page and its media type: OpenMetrics if `accept` names it, else Prometheus' text format.
 
-    Of `accept` only that is looked at: the library would fail at a version that is no number.
+    The rest of `accept` is ignored: the library would fail at a version that is no number.
     """
     encode, media_type = choose_encoder(OPENMETRICS if OPENMETRICS in accept else "")
     return encode(registry), media_type
 
 
 def gauge(name: str, says: str, *values: tuple[Labels, float]) -> Metric:
-    """A gauge of any number of series."""
+    """Return a gauge with any number of series."""
     family = GaugeMetricFamily(name, says)
     return _filled(family, name, values)
 
 
 def counter(name: str, says: str, *values: tuple[Labels, float]) -> Metric:
-    """A counter of any number of series; its name ends with `_total`."""
+    """Return a counter with any number of series; its name ends with `_total`."""
     family = CounterMetricFamily(name, says)
     return _filled(family, name, values)
 
 
 def one(value: float) -> tuple[Labels, float]:
-    """The value of a figure without labels."""
+    """The value of a metric without labels."""
     return {}, value
 
 

@@ -1,1 +1,1 @@
-"""What both HTTP listeners share: limits, guards, problems and OpenAPI."""
+"""Shared by both HTTP listeners: limits, refusals, problems and OpenAPI."""

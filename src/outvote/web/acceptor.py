@@ -1,7 +1,6 @@
-"""Takes connections from a listening socket, and never more than a limit, those in a TLS handshake included.
+"""Accepts connections from a listening socket, up to a limit that includes TLS handshakes.
 
-Where there is no room for a newcomer, one that is of no use has to go: the oldest unfinished handshake, else the
-connection that has waited longest for a next request.
+At the limit, a new connection replaces the oldest unfinished handshake, else the longest idle connection.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from outvote.web.connections import TOO_MANY, Connection
 from outvote.web.limits import CLOSING, UNFINISHED, Watch
 
 AT_ONCE: Final = 100
-"""Connections that are accepted before others are served again."""
+"""Maximum connections to accept before other work of the loop."""
 NO_FILES: Final = 1.0
-"""Seconds until the next attempt where the process may not open more files."""
+"""Seconds until a retry when the process has no file descriptors left."""
 
 
 class Acceptor:
-    """To uvicorn it is a server: something to be closed, and waited for."""
+    """Stands for an `asyncio.Server` in uvicorn, which closes it and waits for it."""
 
     def __init__(
         self,
@@ -33,7 +32,7 @@ class Acceptor:
         watch: Watch,
         context: ssl.SSLContext | None,
     ) -> None:
-        """`connections` are those that `make` made and that are open."""
+        """`make` creates a connection; `connections` are the open ones."""
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._make = make
@@ -83,7 +82,7 @@ class Acceptor:
     def _finished(self, handshake: asyncio.Task[Any]) -> None:
         self._handshakes.pop(handshake, None)
         if not handshake.cancelled():
-            handshake.exception()  # one that failed concerns the client only
+            handshake.exception()  # retrieve the error: a failed handshake concerns the client only
 
     def _has_room(self) -> bool:
         if len(self._connections) + len(self._handshakes) < self._most:

@@ -1,7 +1,7 @@
-"""HTTP connections with bounds: whatever a client sends or leaves unread, memory and time are limited.
+"""HTTP connections with limits: whatever a client sends or leaves unread, memory and time are bounded.
 
-uvicorn parses and answers. This module decides which bytes its parser sees, and when: a head only once it is whole,
-and one request at a time; what follows stays bytes, and is not read further, until the answer is written.
+uvicorn parses and answers. This module decides which bytes its parser sees, and when: a head only once it is complete,
+and one request at a time. Further bytes wait unparsed, and reading pauses, until the response is written.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from outvote.web.limits import CLOSING, UNFINISHED, Watch
 LARGEST_HEAD: Final = 16 * 1024
 MOST_FIELDS: Final = 100
 RECEIVE_BUFFER: Final = 16 * 1024
-"""Bytes that are read ahead of the parser, in the kernel and in the TLS layer."""
+"""Bytes buffered before the parser, in the kernel and in the TLS layer."""
 SEND_BUFFER: Final = 64 * 1024
-"""Bytes of an answer that are kept for a client which does not read, in the kernel and in the TLS layer."""
+"""Bytes of a response buffered for a client that does not read, in the kernel and in the TLS layer."""
 
 BAD_REQUEST: Final = HTTPStatus.BAD_REQUEST
 SERVICE_UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE
@@ -32,13 +32,13 @@ TOO_MUCH: Final = (
 
 _END: Final = b"\r\n\r\n"
 _CHUNKED: Final = -1
-"""Instead of the length of a body that comes in chunks."""
+"""Stands for the unknown length of a chunked body."""
 _BUFFERED: Final = 128 * 1024
-"""Of a request's bytes, how many may be in memory at once: uvicorn's buffer and the application's."""
+"""Maximum bytes of a request in memory at once: uvicorn's buffer and the application's."""
 
 
 def _problem(status: HTTPStatus, detail: str) -> bytes:
-    """A whole answer, after which the connection closes."""
+    """Return a complete response that closes the connection."""
     body = f'{{"type":"about:blank","title":"{status.phrase}","status":{status},"detail":"{detail}"}}'
     head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: application/problem+json\r\n"
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode("ascii")
@@ -56,30 +56,30 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, state, {}, loop)
         self.watch = watch
         self.waiting = b""
-        """Received, and not parsed yet."""
+        """Bytes received and not parsed yet."""
         self.paused = False
-        """Nothing is read until the request is answered."""
+        """Reading is paused until the request is answered."""
         self.body_left = 0
-        """Bytes of the body that have not come yet, or `_CHUNKED`; 0 between requests."""
+        """Bytes of the body still to be received, or `_CHUNKED`; 0 between requests."""
         self.body_size = 0
         self.held = 0
         """Bytes that this connection adds to `Watch.held`."""
         self.since = 0
-        """The second in which the unfinished request began; 0 while nothing is unfinished."""
+        """The second in which the unfinished request began; 0 if there is none."""
         self.late = 0
-        """Seconds since it should have closed, or since its answer was last read."""
+        """Seconds since it began to close, or since the client last read some of its response."""
         self.unread = 0
         self.refusal = BAD_REQUEST, "this is not a valid HTTP/1.1 request"
-        """Why the parser fails, if it does."""
+        """The response if the parser fails."""
         self.is_refused = False
-        """It was answered for the last time, and closes when the client does."""
+        """The last response was sent; it closes when the client does."""
 
-    # ---- what the event loop calls
+    # ---- called by the event loop
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.since = self.watch.now
-        if self.scheme == "https":  # which by itself buffers half a megabyte
+        if self.scheme == "https":  # TLS would buffer half a megabyte by default
             transport.set_read_buffer_limits(RECEIVE_BUFFER)  # type: ignore[attr-defined]  # TLS transports have it
             transport.set_write_buffer_limits(SEND_BUFFER)
         self.watch.idle[self] = self.watch.now
@@ -97,12 +97,12 @@ class Connection(HttpToolsProtocol):
         self._forget()
         self.watch.idle.pop(self, None)
         super().connection_lost(exc)
-        self.transport.set_protocol(asyncio.Protocol())  # TLS would keep both in a cycle
+        self.transport.set_protocol(asyncio.Protocol())  # break a reference cycle of TLS
 
     # ---- one request at a time
 
     def _parse(self) -> None:
-        """Give the parser what is whole, up to the end of one request."""
+        """Pass complete parts to the parser, up to the end of one request."""
         while self.waiting and not self._is_answering() and not self.transport.is_closing():
             size = self._parsable()
             if not size:
@@ -117,7 +117,7 @@ class Connection(HttpToolsProtocol):
             self._wait()
 
     def _wait(self) -> None:
-        """Something is unfinished, or waits for its turn: read on, or do not, and count what is kept in memory."""
+        """Pause or resume reading, and count the bytes held in memory, while a request is unfinished or queued."""
         is_answering = self._is_answering()
         if self.transport.is_closing() or self.is_refused:
             self._forget()
@@ -127,7 +127,7 @@ class Connection(HttpToolsProtocol):
             self.transport.pause_reading()
         elif self.paused:
             self.paused = False
-            if not self.flow.read_paused:  # uvicorn pauses, too, while a body waits for the application
+            if not self.flow.read_paused:  # uvicorn also pauses, while a body waits for the application
                 self.transport.resume_reading()
         if not self.since and not is_answering:
             self.since = self.watch.now
@@ -137,20 +137,20 @@ class Connection(HttpToolsProtocol):
         if held and self.watch.held > self.watch.most_held:
             self.watch.turn_away()
             self._refuse(SERVICE_UNAVAILABLE, "too many requests are unfinished: send them at once")
-        elif len(self.headers or ()) > MOST_FIELDS:  # after a body in chunks
+        elif len(self.headers or ()) > MOST_FIELDS:  # trailers of a chunked body
             self._refuse(*TOO_MUCH)
 
     def _is_answering(self) -> bool:
-        """A whole request was received, and its answer is not written yet."""
+        """A complete request was received, and its response is not written yet."""
         return self.cycle is not None and not (self.body_left or self.cycle.response_complete)
 
     def _parsable(self) -> int:
-        """How many of the waiting bytes are of one request for sure: a whole head, or some of a body."""
+        """How many waiting bytes certainly belong to one request: a complete head, or part of a body."""
         if self.body_left > 0:
             return min(self.body_left, len(self.waiting))
         end = self.waiting.find(_END) + len(_END)
         is_found = end >= len(_END)
-        if self.body_left == _CHUNKED:  # the last three bytes may begin the end of the request
+        if self.body_left == _CHUNKED:  # the last three bytes may be the start of `_END`
             return end if is_found else max(0, len(self.waiting) - 3)
         if (end if is_found else len(self.waiting)) > LARGEST_HEAD:
             self._refuse(*TOO_MUCH)
@@ -158,12 +158,12 @@ class Connection(HttpToolsProtocol):
         if is_found:
             return end
         self.waiting = self.waiting.lstrip(b"\r\n")  # some clients send an empty line after a body
-        if self.waiting and not self.waiting[:1].isalpha():  # a TLS handshake, perhaps: it has no such end
+        if self.waiting and not self.waiting[:1].isalpha():  # perhaps a TLS handshake, which never contains `_END`
             self._refuse(*self.refusal)
         return 0
 
     def _forget(self) -> None:
-        """Keep nothing of a request that is over: its connection may stay open for long."""
+        """Free the memory of a finished request: its connection may stay open for long."""
         self.waiting = b""
         self.headers = []
         self.scope = None  # type: ignore[assignment]  # as uvicorn has it before the first request
@@ -171,22 +171,22 @@ class Connection(HttpToolsProtocol):
         self.held = 0
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer with a problem unless another answer is under way, and close."""
+        """Answer with a problem, unless another response has started, and close."""
         cycle = self.cycle
         is_idle = cycle is None or cycle.response_complete
         if is_idle or (self.body_left and not cycle.response_started):
             self.transport.write(_problem(status, detail))
         self._forget()
         if is_idle and self.transport.can_write_eof():
-            self.is_refused = True  # what is on its way is discarded: to close at once would reset the connection
+            self.is_refused = True  # discard further bytes: closing at once would reset the connection
             self.transport.write_eof()
         else:
             self.transport.close()
 
-    # ---- what the parser and uvicorn call
+    # ---- called by the parser and uvicorn
 
     def on_headers_complete(self) -> None:
-        """Refuse what proxies may understand differently; find out how long the body is."""
+        """Refuse ambiguous requests, which proxies may read differently. Determine the length of the body."""
         hosts, body_left = [], 0
         for name, value in self.headers:
             if name == b"host":
@@ -210,27 +210,27 @@ class Connection(HttpToolsProtocol):
                 self._reject(BAD_REQUEST, "a request's address must name the same host as its Host field")
         if body_left == _CHUNKED and version == "1.0":
             self._reject(BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding: send Content-Length")
-        if body_left and self.parser.should_upgrade():  # the parser would take the body for the next request
+        if body_left and self.parser.should_upgrade():  # the parser would take the body as the next request
             self._reject(BAD_REQUEST, "a request with an Upgrade field has no body")
         self.body_left, self.body_size = body_left, 0
         super().on_headers_complete()
-        self.headers = []  # fields after a body are for nobody
+        self.headers = []  # trailers are ignored
 
     def on_message_complete(self) -> None:
         self.body_left = 0
-        if not self.cycle.response_complete:  # else no timer runs any more: the next request is due
+        if not self.cycle.response_complete:  # otherwise keep the deadline: it limits the wait for the next request
             self.since = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Instead of uvicorn's, which has a timer for every idle connection and a queue for further requests."""
+        """Replaces uvicorn's, which has a timer for every idle connection and a queue of requests."""
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
         if self.waiting:
             self.loop.call_soon(self._parse)
         elif not self.body_left:
-            self.scope = self.cycle.scope = None  # type: ignore[assignment]  # an idle connection keeps no head
+            self.scope = self.cycle.scope = None  # type: ignore[assignment]  # free the headers of an idle connection
             self.watch.idle[self] = self.watch.now
 
     def send_400_response(self, msg: str) -> None:
@@ -244,7 +244,7 @@ class Connection(HttpToolsProtocol):
     # ---- deadlines
 
     def look(self, now: int) -> bool:
-        """Once a second: close it if its time is over, and say so."""
+        """Check deadlines once a second. Return whether the connection was closed for one."""
         transport = self.transport
         if transport.is_closing() or self.is_refused:
             self.late += 1
@@ -256,7 +256,7 @@ class Connection(HttpToolsProtocol):
         self.late = self.unread = 0
         if not self.since or now - self.since <= self.watch.patience:
             return False
-        if self.flow.read_paused:  # it is us who do not read
+        if self.flow.read_paused:  # we have paused reading: not the client's delay
             self.since = now
             return False
         if self.waiting or self.body_left:
@@ -270,5 +270,5 @@ class Connection(HttpToolsProtocol):
         self.unread = unread
         if self.late <= self.watch.stuck:
             return False
-        self.transport.abort()  # to close it in order, the rest would have to be read
+        self.transport.abort()  # a clean close would wait for the client to read the rest
         return True

@@ -1,6 +1,6 @@
-"""Who can reach an address: this machine only, or others too. Pure: no name is resolved.
+"""Decides whether an address is reachable from other machines. Pure: no name is resolved.
 
-One rule: nothing speaks in plaintext beyond this machine unless somebody has said that it may.
+One rule: no plaintext beyond this machine unless the operator has allowed it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 from outvote.core.errors import InvalidTask
 
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-"""How programs and browsers of this machine call it."""
+"""The usual host names of this machine for itself."""
 _HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^][:@]+))(?::[0-9]+)?")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can be there. Of names only `localhost` is known to be."""
+    """Whether only this machine can reach the host. `localhost` is the only name known to be local."""
     host = host.strip("[]").lower()
     if host == "localhost":
         return True
@@ -30,21 +30,21 @@ def is_loopback(host: str) -> bool:
 
 
 def own_hosts(host: str) -> frozenset[str] | None:
-    """What requests may call a process that listens at an address of this machine; None where others can reach it.
+    """Return the host names to accept on a loopback address; None if other machines can reach it.
 
-    A page whose name is made to lead here (DNS rebinding) calls it by that name, and is found out.
+    This stops DNS rebinding: a hostile page whose name resolves to this machine sends that name as `Host`.
     """
     return LOCAL | {host.strip("[]").lower()} if is_loopback(host) else None
 
 
 def host_of(header: str) -> str:
-    """The host of a `Host` header, without its port and in small letters; empty if it is none."""
+    """Return the host of a `Host` header, in lower case and without its port; empty if the header is invalid."""
     match = _HOST.fullmatch(header.lower())
     return "" if match is None else match[1] or match[2]
 
 
 def check_exposed(what: str, host: str, *, secured: bool, insecure: bool) -> None:
-    """Refuse plaintext, or an open door, beyond this machine; `what` begins a sentence: 'the API listens at'."""
+    """Refuse an unprotected address beyond this machine. `what` begins the message: 'the API listens at'."""
     if secured or insecure or is_loopback(host):
         return
     raise InvalidTask(

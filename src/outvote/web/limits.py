@@ -1,6 +1,6 @@
-"""What all connections of one HTTP listener share: limits, a clock in whole seconds, and counts for metrics.
+"""State shared by all connections of one HTTP listener: limits, a clock in whole seconds, and counts for metrics.
 
-Deadlines have no timers: once a second every connection is looked at.
+Deadlines need no timers: every connection is checked once a second.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
     from outvote.web.connections import Connection
 
 UNFINISHED: Final = 10
-"""Seconds from a request's first byte to its last; also for a connection's first request, and for a TLS handshake."""
+"""Timeout in seconds of a request (first byte to last), of a connection's first request, and of a TLS handshake."""
 KEEP_ALIVE: Final = 75
-"""Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a POST."""
+"""Seconds that an idle connection stays open: longer than clients keep it, so that none is closed during a POST."""
 STUCK: Final = 60
-"""Seconds in which a client must have read some of its answer."""
+"""Seconds within which a client must read some of its response."""
 CLOSING: Final = 5
-"""Seconds that a connection may take to close in order."""
+"""Seconds that a connection may take to close cleanly."""
 MOST_CONNECTIONS: Final = 10_000
 MOST_TLS_CONNECTIONS: Final = 2_000
-"""The same over TLS, where an idle one takes about 50 KiB instead of 5."""
+"""The limit over TLS, where an idle connection takes about 50 KiB instead of 5."""
 MOST_HELD: Final = 32 * 1024 * 1024
-"""Bytes of unfinished requests of all connections together; as much again for answers that nobody reads."""
+"""Maximum bytes of unfinished requests of all connections together, and separately of unread responses."""
 MANY: Final = 100
-"""Connections after which memory is given back to the system."""
+"""Connections after which memory is returned to the system."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Traffic:
-    """Connections that were closed early, for metrics."""
+    """Counts of connections that were closed early, for metrics."""
 
     unfinished: int = 0
-    """A request did not come, or an answer was not read, in time."""
+    """A request was not complete, or a response not read, in time."""
     turned_away: int = 0
     """There were too many connections, or too many unfinished requests."""
 
 
 class Watch:
-    """The clock of all connections of one listener, in whole seconds, and their common limits."""
+    """The clock, in whole seconds, and the common limits of all connections of one listener."""
 
     def __init__(
         self,
@@ -59,30 +59,30 @@ class Watch:
         most_held: int = MOST_HELD,
         ticks: int = 10,
     ) -> None:
-        """`ticks` of uvicorn's server are a second; tests take fewer."""
+        """`ticks` of uvicorn's server make a second; tests use fewer."""
         self.now = 1
         self.held = 0
-        """Bytes of requests that are unfinished, or wait for their turn."""
+        """Bytes of unfinished and queued requests."""
         self.patience = patience
         self.stuck = stuck
         self.idle: dict[Connection, int] = {}
-        """Connections that wait for a request, the longest waiting first, and since which second."""
+        """Idle connections, the longest idle first, with the second since which they are idle."""
         self._most_connections = most_connections
         self.most_held = most_held
         self.traffic = traffic or Traffic()
         self.accepted = 0
-        """Connections since there were last many."""
+        """Connections accepted since `MANY` was last reached."""
         self._give_back_until = 0
-        """The second until which memory is given back: by then all of many connections have gone."""
+        """The second until which memory is returned: by then all of these connections have closed."""
         self._ticks = ticks
         self._often = OncePerMinute[str]()
 
     def tick(self, number: int, connections: Iterable[Any]) -> None:
-        """Look at all connections once a second."""
+        """Check all connections once a second."""
         if number % self._ticks:
             return
         self.now += 1
-        everybody = tuple(connections)
+        current = tuple(connections)
         for connection, since in tuple(self.idle.items()):
             if self.now - since <= KEEP_ALIVE:
                 break
@@ -91,16 +91,16 @@ class Watch:
             self.accepted, self._give_back_until = 0, self.now + KEEP_ALIVE + 2 * UNFINISHED
         if self.now <= self._give_back_until and self.now % UNFINISHED == 0:
             give_memory_back()
-        closed = sum(connection.look(self.now) for connection in everybody) + self._end_unread(everybody)
+        closed = sum(connection.look(self.now) for connection in current) + self._end_unread(current)
         self.traffic.unfinished += closed
         if count := self._often.note("unfinished", self.now, count=closed):
             event(_log, logging.WARNING, "requests_unfinished", count=count)
         self._tell_turned_away(0)
 
     def _end_unread(self, connections: Iterable[Connection]) -> int:
-        """End those that leave most unread, while all together leave too much."""
-        unread = sorted((each for each in connections if each.unread), key=lambda each: each.unread)
-        total, ended = sum(each.unread for each in unread), 0
+        """While too many bytes are unread in all, abort the connection with the most."""
+        unread = sorted((item for item in connections if item.unread), key=lambda item: item.unread)
+        total, ended = sum(item.unread for item in unread), 0
         while total > self.most_held:
             connection = unread.pop()
             total -= connection.unread
@@ -112,7 +112,7 @@ class Watch:
         return self._most_connections or (MOST_TLS_CONNECTIONS if tls else MOST_CONNECTIONS)
 
     def end_longest_idle(self) -> bool:
-        """Make room for a newcomer, if any connection is idle."""
+        """Abort the longest idle connection to make room. Return False if none is idle."""
         for connection in self.idle:
             del self.idle[connection]
             connection.transport.abort()
@@ -129,7 +129,7 @@ class Watch:
 
 
 def give_memory_back() -> None:
-    """The C library keeps what many connections had in the middle of its heap, unless it is told not to."""
+    """Make the C library return freed memory, which it would keep after many connections, to the system."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
     if trim is not None:
         trim(0)

@@ -1,6 +1,6 @@
-"""A listening socket, and uvicorn on it beside whatever else the loop does: for the edge's API and the server's.
+"""Opens a listening socket and runs uvicorn on it in the current event loop, for the edge's API and the server's.
 
-Uvicorn by itself would end the process where an address cannot be had, take the program's signals, and log addresses.
+By default uvicorn would exit the process if it cannot bind, handle the program's signals, and log client addresses.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from outvote.web.connections import RECEIVE_BUFFER, SEND_BUFFER, Connection
 from outvote.web.limits import Watch
 
 GRACE: Final = 2
-"""Seconds that unfinished requests have when the server stops."""
+"""Seconds that unfinished requests have to finish when the server stops."""
 
 
 class ListenError(OutvoteError):
-    """An API cannot be offered at an address."""
+    """Cannot listen on an address."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections; port 0 is any free one."""
-    if not 0 <= port <= 65535:  # getaddrinfo would take what is left of it after division
+    """Return a listening socket; port 0 chooses a free port."""
+    if not 0 <= port <= 65535:  # getaddrinfo would take it modulo 65536
         raise ListenError(f"a port must be from 0 to 65535, got {port}")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -54,7 +54,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Signals belong to the program: uvicorn would raise them again before state is saved."""
+    """Leaves signals to the program: uvicorn would raise them again before state is saved."""
 
     def __init__(self, config: uvicorn.Config, watch: Watch, context: ssl.SSLContext | None) -> None:
         super().__init__(config)
@@ -66,7 +66,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn does, but with connections that have bounds."""
+        """Start like uvicorn, but with limited connections."""
         loop, state = asyncio.get_running_loop(), self.server_state
 
         def make() -> Connection:
@@ -91,10 +91,10 @@ async def run_app(
     certificate: Certificate | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Answer requests in the running loop until cancelled, then let those under way end.
+    """Serve requests in the running loop until cancelled, then let open requests finish.
 
-    `closing` is called first: it ends those that would go on for ever. With a certificate it speaks HTTPS, and shows a
-    renewed one as soon as it is there. `watch` closes what clients do not finish, and counts it.
+    `closing` is called first: it ends requests that would never finish. With a certificate it speaks HTTPS, and uses a
+    renewed certificate as soon as it is written. `watch` closes and counts connections that exceed a deadline or limit.
     """
     context = None if certificate is None else server_context(certificate)
     config = uvicorn.Config(
@@ -104,22 +104,22 @@ async def run_app(
         lifespan="off",
         interface="asgi3",
         log_config=None,
-        log_level="warning",  # below that, uvicorn tells addresses
+        log_level="warning",  # below that, uvicorn logs addresses
         access_log=False,
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )
     server = _Server(config, watch or Watch(), context)
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    fresh = None
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    renewing = None
     if context is not None and certificate is not None:
-        fresh = asyncio.create_task(keep_fresh(context, certificate))
+        renewing = asyncio.create_task(keep_fresh(context, certificate))
     try:
-        await asyncio.shield(running)
+        await asyncio.shield(serving)
     finally:
         closing()
         server.should_exit = True
-        if fresh is not None:
-            fresh.cancel()
-        await running
+        if renewing is not None:
+            renewing.cancel()
+        await serving

@@ -1,6 +1,6 @@
-"""Writes the OpenAPI 3.1 documents of both HTTP APIs. Schemas come from the very types that are read and answered.
+"""Builds the OpenAPI 3.1 documents of both HTTP APIs. Schemas come from the types of requests and responses.
 
-What any path may answer is said once for all: who is turned away, and whose request is not whole.
+Responses that any path may give (refused or incomplete requests) are defined once.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from outvote.web.limits import UNFINISHED
 from outvote.web.problems import Problem
 
 Content: TypeAlias = type | tuple[type, ...] | dict[str, Any] | None
-"""Of a request or an answer: JSON of one of these types, what OpenAPI says of it, or nothing."""
+"""The content of a request or a response: JSON of one of these types, an OpenAPI object, or nothing."""
 TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 DOCUMENT: Final = {"application/json": {"schema": {"type": "object"}}}
 SAID: Final = {
-    "401": "A token is needed and there is none, or it is not known, or has expired: the type tells which.",
-    "403": "This token may not do that; or who asks is a page of another origin, or calls this process by a name that "
-    "is not its own.",
-    "408": f"The request was not whole within {UNFINISHED} s.",
+    "401": "The token is missing, unknown or expired: the type says which.",
+    "403": "The role of the token is wrong, the request comes from a page of another origin, or its `Host` is not "
+    "a name of this process.",
+    "408": f"The request was not complete within {UNFINISHED} s.",
     "431": f"The head of the request has more than {MOST_FIELDS} fields, or more than {LARGEST_HEAD:,} bytes.",
 }
-"""By status: what any path may answer."""
+"""Descriptions, by status, of responses that any path may give."""
 BY_THE_LISTENER: Final = ("408", "431")
-"""Those that come before anybody looks at the path."""
+"""Statuses sent by the listener, before the path is known."""
 
 
 class Operation(NamedTuple):
-    """One method of one path. It refuses what is not there, if its path names something, and a body that is none."""
+    """One method of one path. A path with a parameter may answer 404; a body may be answered with 400 or 413."""
 
     summary: str
     answer: Content = None
@@ -55,8 +55,8 @@ def document(
     tokens: str,
     without: Collection[str],
 ) -> dict[str, Any]:
-    """The document of operations, by method and path as in "GET /healthz". `refusals` says why, by type of answer and
-    status; `tokens` says whose are good, and `without` are the paths that need none."""
+    """Return the document of operations, by method and path as in "GET /healthz". `refusals` describes refusals, by
+    type of response and status; `tokens` describes accepted tokens, and `without` lists the paths that need none."""
     types: dict[type, None] = {}
     paths: dict[str, dict[str, Any]] = {}
     for where, operation in operations.items():
@@ -70,7 +70,7 @@ def document(
     scheme = {
         "type": "http",
         "scheme": "bearer",
-        "description": f"{tokens} Needed when the process was started with tokens, else by nobody.",
+        "description": f"{tokens} Required if the process was started with tokens.",
     }
     return {
         "openapi": "3.1.0",
@@ -86,7 +86,7 @@ def document(
 
 
 def content(what: Content) -> dict[str, Any]:
-    """As OpenAPI has it."""
+    """Return the content as an OpenAPI object."""
     if what is None:
         return {}
     if isinstance(what, dict):
@@ -117,20 +117,20 @@ def _operation(
     for status in SAID:
         if not (is_open and status == "401"):
             responses[status] = {"$ref": f"#/components/responses/{_name(status, kind)}"}
-    found: dict[str, Any] = {"summary": operation.summary, "responses": responses}
+    description: dict[str, Any] = {"summary": operation.summary, "responses": responses}
     if operation.body:
-        found["requestBody"] = {"required": kind is Problem} | content(operation.body)
-    return found | ({"security": []} if is_open else {})
+        description["requestBody"] = {"required": kind is Problem} | content(operation.body)
+    return description | ({"security": []} if is_open else {})
 
 
 def _name(status: str, kind: type) -> str:
-    """The listener knows one kind of refusal only."""
+    """The name of a shared response. The listener answers with a `Problem` only."""
     return f"{'Refused' if kind is Problem or status in BY_THE_LISTENER else 'Failed'}{status}"
 
 
 def _response(status: str, kind: type) -> dict[str, Any]:
-    found: dict[str, Any] = {"description": SAID[status]}
-    found |= content(Problem if status in BY_THE_LISTENER else kind)
+    response: dict[str, Any] = {"description": SAID[status]}
+    response |= content(Problem if status in BY_THE_LISTENER else kind)
     if status == "401":
-        found["headers"] = {"WWW-Authenticate": {"description": "`Bearer`", "schema": {"type": "string"}}}
-    return found
+        response["headers"] = {"WWW-Authenticate": {"description": "`Bearer`", "schema": {"type": "string"}}}
+    return response

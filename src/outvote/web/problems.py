@@ -1,7 +1,7 @@
-"""From an error to what HTTP says about it: a status, and a body of application/problem+json (RFC 9457).
+"""Maps errors to HTTP responses: a status, and a body of application/problem+json (RFC 9457).
 
-The one table of statuses is here. A detail is the error's own message, which says what was received, what is allowed
-and what to do; an error that nobody foresaw is answered without one word of its own.
+The only table of statuses is here. The detail is the error's message, which says what was received, what is allowed and
+what to do. The message of an unexpected error is never sent.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from outvote.core.errors import (
 
 CONTENT_TYPE: Final = b"application/problem+json"
 LONGEST_DETAIL: Final = 500
-"""Characters of a detail: what was received may be long, and is not sent back whole."""
+"""Maximum characters of a detail: it may quote the request, which may be long."""
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The body of a refusal. `type` is what a program should look at: it tells apart what shares a status."""
+    """The body of a refusal. Programs should look at `type`: it distinguishes problems with the same status."""
 
     type: str
     title: str
@@ -37,23 +37,23 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class BodyNotJson(OutvoteError, ValueError):
-    """The bytes of a body are no JSON at all."""
+    """The body is not JSON."""
 
 
 class InvalidBody(OutvoteError, ValueError):
-    """JSON, but not with the fields and types that the request must have."""
+    """The body is JSON, but with wrong fields or types."""
 
 
 class BodyTooLarge(OutvoteError, ValueError):
-    """A body that is not read to its end."""
+    """The body is larger than allowed; the rest is not read."""
 
 
 class UnknownPath(OutvoteError, LookupError):
-    """Nothing is there."""
+    """The path does not exist."""
 
 
 class WrongMethod(OutvoteError):
-    """Something is there, but not for this method."""
+    """The path exists, but not for this method."""
 
     def __init__(self, method: str, allowed: Sequence[str]) -> None:
         self.allow = ", ".join(allowed)
@@ -64,11 +64,11 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
     (UnknownTask, HTTPStatus.NOT_FOUND, "unknown-task"),
     (UnknownArm, HTTPStatus.NOT_FOUND, "unknown-arm"),
     (NoOutstandingDecision, HTTPStatus.CONFLICT, "no-outstanding-decision"),
-    # Not 422: the request is sound, and the same one is right where the player has issued that ticket for that arm.
-    # An application meets it when an edge has crashed and forgotten the decisions of its last second.
+    # Not 422: the request is valid, and would succeed if the player had issued that ticket for that arm.
+    # It happens when an edge has crashed and lost the decisions of its last second.
     (UnknownTicket, HTTPStatus.CONFLICT, "unknown-ticket"),
     (InvalidReward, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-reward"),
-    (InvalidTask, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # the only part of a task that a path can hold
+    (InvalidTask, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # a path contains no other part of a task
     (InvalidBody, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
     (BodyNotJson, HTTPStatus.BAD_REQUEST, "not-json"),
     (BodyTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large"),
@@ -78,15 +78,15 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
 
 
 def problem(kind: str, status: int, detail: str, longest: int = LONGEST_DETAIL) -> Problem:
-    """A problem of this kind. A detail may hold what was received: it is cut after `longest` characters."""
+    """Return a problem of this kind. The detail may quote the request: it is cut after `longest` characters."""
     detail = detail if len(detail) <= longest else detail[:longest] + "…"
-    if not kind:  # nothing is to be said beyond the status, and then its title is the status's own phrase
+    if not kind:  # RFC 9457: without a type of its own, the title is the phrase of the status
         return Problem("about:blank", HTTPStatus(status).phrase, status, detail)
     return Problem(f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize(), status, detail)
 
 
 def problem_of(error: Exception) -> Problem:
-    """What to answer. An error without an entry is a 500, and says nothing of what happened inside."""
+    """Return the problem of an error. One without an entry is a 500, and reveals nothing internal."""
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
             return problem(name, status.value, str(error))

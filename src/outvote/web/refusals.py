@@ -1,6 +1,6 @@
-"""Who is turned away before anything is looked at, and why: what the doors of both HTTP APIs have in common.
+"""Refusals by authentication, host and origin checks, shared by both HTTP APIs.
 
-A refusal says what to do, and is counted by one of few reasons. Nothing of a request is kept or logged: no token,
+A refusal says what to do, and is counted by one of a few reasons. Nothing of a request is stored or logged: no token,
 address or path.
 """
 
@@ -19,7 +19,7 @@ from outvote.web.exposure import host_of
 from outvote.web.problems import Problem, problem
 
 MOST_KNOWN: Final = 100
-"""Values of `Host` that are remembered to be good: a port may be any."""
+"""Maximum number of accepted `Host` headers to remember: they may have any port."""
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that change nothing."""
 CHALLENGE: Final = (b"www-authenticate", b"Bearer")
@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class Refusal(NamedTuple):
-    """What is answered to who is turned away."""
+    """The response to a refused request."""
 
     reason: str
-    """For logs and figures."""
+    """For logs and metrics."""
     status: int
     kind: str
     """For programs: the end of the problem's type."""
@@ -87,7 +87,7 @@ REASONS: Final = ("missing", "unknown", "expired", "role", "host", "origin")
 
 
 class Refusals:
-    """How many were turned away, by reason."""
+    """Counts refused requests, by reason."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
@@ -100,12 +100,12 @@ class Refusals:
 
 
 class Hosts:
-    """What a process may be called by requests; any port will do."""
+    """The `Host` headers that a process accepts, with any port."""
 
     def __init__(self, hosts: Collection[str]) -> None:
         self._hosts = frozenset(hosts)
         self.known: set[bytes] = set()
-        """Those that were asked for and are good: who is in a hurry looks here first."""
+        """A cache of accepted headers, for the hot path."""
 
     def __contains__(self, header: bytes) -> bool:
         if header in self.known:
@@ -118,14 +118,14 @@ class Hosts:
 
 
 class Origins:
-    """Which pages may do more than look: those of these origins, and those that a browser calls our own."""
+    """Which pages may make changes: those of these origins, and those of the same origin."""
 
     def __init__(self, origins: Iterable[str] = ()) -> None:
         self._origins = {origin.encode() for origin in origins}
         self._any = b"*" in self._origins
 
     def refuses(self, headers: Mapping[bytes, bytes], *, scheme: str = "http") -> bool:
-        """A program sends neither header; old browsers send the first only. `scheme` is how the request came."""
+        """Programs send neither header; old browsers send only `Origin`. `scheme` is that of the request."""
         origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
         if self._any or origin in self._origins:
             return False
@@ -136,8 +136,8 @@ class Origins:
 
 
 def is_own(origin: str, host: str, *, scheme: str = "http") -> bool:
-    """Whether a page of this origin is one of `host`. One in plaintext is none of a host that speaks TLS; a page over
-    TLS may be ours where that ends ahead of us."""
+    """Whether a page of this origin belongs to `host`. An http page does not belong to an https host. An https page may
+    belong to an http host, where a proxy terminates TLS."""
     try:
         parts = urlsplit(origin)
     except ValueError:
