@@ -12,8 +12,8 @@ from outvote.server.sync_server import SyncServer
 
 class FleetEdge(msgspec.Struct, frozen=True):
     """One edge. `last_sign` is its last sign of life at this server, `last_message` when its last message was stored,
-    both in seconds since 1970. `tasks` counts the tasks with messages of it. `several_lives`: its store was lost, copied or
-    restored, or two processes use one name. `discounted` is the number of its messages that no longer count."""
+    both in seconds since 1970. `tasks` counts the tasks with its messages. `several_lives`: its store was lost, copied
+    or restored, or two processes use one name. `discounted` is the number of its messages that no longer count."""
 
     edge: str
     state: EdgeState

@@ -139,9 +139,9 @@ class EdgeView(msgspec.Struct, frozen=True):
 class TaskDescription(TaskSummary, frozen=True):
     """Full description of one task. `task` is its record, from which it can be created again. `stopped_at` is when it
     was stopped, `expectation` what operators stated last. Tally only: `leader` is the remaining arm with the highest
-    mean, `lifts` its lead over each other arm, and `disagreement` by how many standard deviations more than chance allows the
-    sites' results differ, at the last check. `discounted` are the edges whose messages no longer count; `messages`,
-    `bits` and `edges` still include them."""
+    mean, `lifts` its lead over each other arm, and `disagreement` by how many standard deviations the sites' results
+    differ more than chance allows, at the last check. `discounted` are the edges whose messages no longer count;
+    `messages`, `bits` and `edges` still include them."""
 
     stopped_at: float | None
     expectation: Expectation | None
