@@ -72,7 +72,7 @@ class Refusing:
 
 def ask_to_store(code: int) -> None:
     follower = Follower(Refusing(code), "OUTVOTE", ignore, doubt=ignore)  # type: ignore[arg-type]  # all that is asked of it here
-    follower._there = "outvote.down.shop.task", 1
+    follower._stored = "outvote.down.shop.task", 1
     asyncio.run(follower._ask_to_store())
 
 

@@ -1,1 +1,1 @@
-"""NATS, and nothing else knows it: the log on JetStream, its connection, and the process of an own engine."""
+"""NATS, which only this package uses: the log on JetStream, its connection, and the embedded server process."""

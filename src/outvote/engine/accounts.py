@@ -1,4 +1,4 @@
-"""Tells all engines what accounts say now, and waits for each to confirm it."""
+"""Sends new account claims to all engines and waits for each to acknowledge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from outvote.engine.connection import Connection, EngineUnreachable
 async def update_accounts(
     urls: str, subject: str, claims: Sequence[str], *, name: str, engines: int, access: Access, patience: float
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the names of engines that took all claims, and of those that did not take some, with the reason."""
+    """Return the names of engines that accepted all claims, and each refusal as engine name and reason."""
     client = Connection()
     await client.open(urls, name=name, patience=patience, access=access, again=lambda: None)
     taken: Counter[str] = Counter()
@@ -38,8 +38,8 @@ async def update_accounts(
     try:
         inbox = client.new_inbox()
         await client.subscribe(inbox, cb=take)
-        for each in claims:
-            await client.publish(subject, each.encode(), reply=inbox)
+        for claim in claims:
+            await client.publish(subject, claim.encode(), reply=inbox)
         await client.flush()
         with suppress(TimeoutError):
             await asyncio.wait_for(complete.wait(), patience)
@@ -52,7 +52,7 @@ async def update_accounts(
 
 
 def _read(content: bytes) -> tuple[str, str | None]:
-    """Which engine answers, and its objection."""
+    """Return the name of the answering engine, and its reason if it refused."""
     try:
         answer: dict[str, Any] = json.loads(content)
         name = str(answer["server"]["name"])

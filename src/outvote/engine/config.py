@@ -1,6 +1,6 @@
-"""The configuration of an engine, as text that `nats-server` reads: of the one that we start, and of one of your own.
+"""The configuration file of `nats-server`, for the embedded engine and for engines that operators run.
 
-Pure, and the only place where settings are chosen. What is acknowledged is on the disk: `sync_interval: always`.
+Pure, and the only place where settings are chosen. Acknowledged records are on disk: `sync_interval: always`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pathlib import PurePath
 from typing import Any, Final
 
 MAX_PAYLOAD: Final = 1024 * 1024
-"""Bytes of the largest message, as NATS has it: records are far smaller, an answer to an edge that catches up less."""
+"""Largest message in bytes, the default of NATS. Records and catch-up answers are smaller."""
 MAX_MEMORY: Final = 256 * 1024 * 1024
-"""Bytes for streams in memory, of which we have none; JetStream would take three quarters of the machine's."""
+"""Bytes for streams in memory. We have none; JetStream's default is three quarters of the machine's memory."""
 AUTH_TIMEOUT: Final = 5
-"""Seconds in which a client must have said who it is; so long a handshake may take, too."""
+"""Timeout of authentication and of the TLS handshake, in seconds."""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Who is let in, and how the engine shows who it is."""
+    """Who may connect, and the certificate of the engine."""
 
     operator: str
-    """Claims of the operator."""
+    """The operator's claims (JWT)."""
     system_account: str
     accounts: dict[str, str]
-    """Claims by public key: what the engine begins with. Newer ones that it was told later stay."""
+    """Initial claims by public key. Newer claims sent to the engine later take precedence."""
     certificate: PurePath
     key: PurePath
     ca: PurePath
@@ -35,12 +35,12 @@ class Trust:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the nodes of a cluster share."""
+    """Settings that all nodes of a cluster share."""
 
     name: str
     listen: str
     routes: Sequence[str]
-    """Where all nodes listen for each other."""
+    """Addresses at which the nodes listen for each other."""
     password: str
 
 
@@ -54,8 +54,8 @@ def settings(
     cluster: Cluster | None = None,
     ports: PurePath | None = None,
 ) -> dict[str, Any]:
-    """All settings of one engine. `accounts` is where it keeps claims that it was told, `ports` where it writes which
-    ports it has taken. Without `trust` everybody is let in."""
+    """Return all settings of one engine. `accounts` is the folder for account claims, `ports` the one where the engine
+    writes its ports. Without `trust` anybody may connect."""
     chosen: dict[str, Any] = {"server_name": name, "listen": listen}
     if ports is not None:
         chosen["ports_file_dir"] = str(ports)
@@ -71,7 +71,7 @@ def settings(
             "resolver": {"type": "full", "dir": str(accounts), "allow_delete": False, "interval": "1s"},
             "resolver_preload": trust.accounts,
             "authorization": {"timeout": AUTH_TIMEOUT},
-            # Else who is in between could say that there is no TLS here.
+            # Otherwise an attacker on the path could claim that TLS is not offered.
             "tls": _tls(trust) | {"handshake_first": True, "timeout": AUTH_TIMEOUT},
         }
     if cluster is not None:
@@ -88,8 +88,8 @@ def settings(
 
 
 def text(chosen: dict[str, Any], *comments: str) -> str:
-    """One setting on a line, for people. NATS reads JSON's values."""
-    return "\n".join([*(f"# {each}" for each in comments), *_lines(chosen, ""), ""])
+    """Format settings with one on a line, for people. NATS accepts JSON values."""
+    return "\n".join([*(f"# {comment}" for comment in comments), *_lines(chosen, ""), ""])
 
 
 def _lines(chosen: dict[str, Any], indent: str) -> list[str]:

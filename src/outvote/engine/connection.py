@@ -1,7 +1,7 @@
-"""One connection to the engine that comes back by itself, whatever ended it, and says so in the log, each thing once.
+"""A connection to the engine that always reconnects, and logs each problem once.
 
-nats-py comes back when the network fails, and gives up when the engine says why it ends a connection: a credential that
-has expired, or was revoked. But credentials are renewed, so ours tries again, more and more seldom.
+nats-py reconnects when the network fails, but gives up when the engine refuses a credential that has expired or was
+revoked. Credentials are renewed, so this connection retries, with growing pauses.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from outvote.observability.logs import event
 from outvote.observability.once_per_minute import OncePerMinute
 
 WAIT: Final = 0.25
-"""Seconds between two attempts."""
+"""Seconds between two attempts to connect."""
 LONGEST_WAIT: Final = 10.0
-"""The same once the engine has refused the credential: doubled each time up to here."""
+"""Longest pause after the engine refused the credential; the pause doubles at each attempt."""
 CREDENTIAL_LOOK: Final = 2.0
-"""Seconds between two looks whether a credential was renewed."""
+"""Seconds between two checks for a renewed credential."""
 ANSWER: Final = 2.0
-"""Seconds in which an engine answers a ping, or the connection is dead."""
-_SHUTDOWN: Final = 1.0  # seconds in which the other side must have said goodbye
+"""Timeout of a ping, in seconds, after which the connection is considered dead."""
+_SHUTDOWN: Final = 1.0  # seconds that the other side has to close TLS
 _REFUSALS: Final = ("authorization violation", "authentication")  # … expired, … revoked, … timeout
 
 _log = logging.getLogger(__name__)
 
 
 class EngineUnreachable(OutvoteError):
-    """The engine cannot be reached, or is not set up as it must be."""
+    """The engine cannot be reached, or its configuration is not usable."""
 
 
 class Connection(Client):
-    """nats-py's client, which does not give up."""
+    """nats-py's client, changed to reconnect for ever."""
 
     def __init__(self) -> None:
         super().__init__()
         self.forbidden = 0
-        """How often the engine did not allow what was asked of it."""
+        """Number of requests that the engine refused for lack of permission."""
         self.credential_expires: int | None = None
-        """When the credential that is used ends: seconds since 1970."""
+        """Expiry of the credential, in seconds since 1970."""
         self._opened = False
         self._ending = False
         self._last: Exception | None = None
@@ -73,12 +73,12 @@ class Connection(Client):
         access: Access | None,
         again: Callable[[], None],
     ) -> None:
-        """Connect to one of these addresses, separated by commas; without `patience`, in seconds, try for ever.
+        """Connect to one of these comma-separated addresses within `patience` seconds; None retries for ever.
 
         `again` is called at every reconnection.
         """
 
-        self._said_trouble = patience is not None  # then the error says it
+        self._said_trouble = patience is not None  # with a timeout, the exception reports it
         self._access = access
         files = WatchedFiles([] if access is None else access.files)
         self.credential_expires = None if access is None else access.credential().expires
@@ -129,15 +129,15 @@ class Connection(Client):
             self._renewing = asyncio.create_task(self._renew(access, files))
 
     async def settle(self) -> None:
-        """Until the engine has taken what it was asked. If it does not answer there will be a reconnection, and it is
-        asked again then."""
+        """Wait until the engine has processed what was sent. Without an answer a reconnection follows, which sends it
+        again."""
         with suppress(TimeoutError, NatsError):
-            await self._flush_pending(force_flush=True)  # nats-py's ping overtakes what is not sent yet
+            await self._flush_pending(force_flush=True)  # nats-py's ping would overtake unsent data
             await self.flush()
 
     async def check(self) -> None:
-        """A request was not answered: if a ping is not either, the connection is dead, though nobody has ended it. It
-        would be noticed by itself, but only after half a minute."""
+        """Ping after a request timed out, and reconnect if the ping times out too. nats-py alone would notice a dead
+        connection only after half a minute."""
         if not self.is_connected or self._checking:
             return
         self._checking = True
@@ -145,23 +145,23 @@ class Connection(Client):
             await self.flush(timeout=ANSWER)  # type: ignore[arg-type]  # a part of a second is good
         except TimeoutError:
             if self.is_connected:
-                self._let_go()  # to close it in order would wait for an answer, too
+                self._let_go()  # a clean close would wait for an answer, too
                 await self.force_reconnect()
         except NatsError:
-            pass  # it was noticed meanwhile
+            pass  # nats-py has noticed the loss meanwhile
         finally:
             self._checking = False
 
     async def end(self) -> None:
-        """For good."""
+        """Close the connection and do not reconnect."""
         self._ending = True
         if self._renewing is not None:
             await cancel([self._renewing])
         await self.close()
 
     async def close(self) -> None:
-        """A reconnection that is under way is cancelled, and with it what it waits for: that the old connection is
-        closed. nats-py then waits for the same, and would take it for a cancellation of its own."""
+        """Close, and ignore a `CancelledError` that is not ours. Closing cancels a running reconnection, which may be
+        waiting for the old connection to close; nats-py awaits the same and would raise its cancellation."""
         try:
             await super().close()
         except asyncio.CancelledError:
@@ -170,7 +170,7 @@ class Connection(Client):
                 raise
 
     async def _renew(self, access: Access, files: WatchedFiles) -> None:
-        """For ever: when the credential was replaced, go on with the new one. What is not sent yet is sent then."""
+        """Run for ever: reconnect with a renewed credential. Unsent data is sent after the reconnection."""
 
         def load() -> None:
             self.credential_expires = access.credential().expires
@@ -193,14 +193,14 @@ class Connection(Client):
             event(_log, logging.WARNING, "engine_disconnected")
 
     async def _trouble(self, error: Exception) -> None:
-        """Errors of single requests are raised there; the rest heals by itself. There is one for every attempt."""
+        """Log connection errors. Errors of single requests are raised where they were made. Called at every attempt."""
         self._last = error
-        said = str(error).lower()
-        if PERMISSIONS_ERR in said:  # it lets us in, but not do this
+        text = str(error).lower()
+        if PERMISSIONS_ERR in text:  # connected, but not permitted to do this
             self.forbidden += 1
             if count := self._often.note("forbidden", time.monotonic()):
                 event(_log, logging.ERROR, "engine_forbids", count=count, do="is the credential that of another?")
-        elif any(each in said for each in _REFUSALS):
+        elif any(refusal in text for refusal in _REFUSALS):
             self._refusal = error
             self.options["reconnect_time_wait"] = min(2 * self.options["reconnect_time_wait"], LONGEST_WAIT)
             if not self._said_trouble:
@@ -211,13 +211,13 @@ class Connection(Client):
             event(_log, logging.WARNING, "engine_unreachable", error=type(error).__qualname__)
 
     def note_false_news(self) -> None:
-        """Something came where news comes, and is none of the log: only somebody who means harm has it put there."""
+        """Log a forged message on a news subject: it is no record of the log, so a client of the fleet is malicious."""
         if count := self._often.note("false news", time.monotonic()):
             do = "a site of this fleet pretends to be the log: find it"
             event(_log, logging.ERROR, "false_news", count=count, do=do)
 
     def _let_go(self) -> None:
-        """Of a connection that is dead, or that came about and was never answered: nats-py would leave it open."""
+        """Abort a connection that is dead or was never answered: nats-py would leave its socket open."""
         writer = getattr(self._transport, "_io_writer", None)
         if writer is not None:
             writer.transport.abort()
@@ -232,7 +232,7 @@ class Connection(Client):
         await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
 
     async def _process_err(self, err_msg: str) -> None:
-        """What the engine says before it ends the connection; a thing that is not allowed does not end it."""
+        """Handle an error sent by the engine. It then closes the connection, except after a permissions error."""
         if PERMISSIONS_ERR in err_msg.lower():
             await super()._process_err(err_msg)
             return
@@ -243,9 +243,9 @@ class Connection(Client):
 
 
 class _TlsTransport(TcpTransport):
-    """TLS from the first byte on: else who is in between could say that there is none.
+    """TLS from the first byte: otherwise an attacker on the path could claim that TLS is not offered.
 
-    nats-py would begin in plaintext and go over to TLS, and waits for ever if that fails.
+    nats-py would begin in plaintext and upgrade to TLS, and would wait for ever if that fails.
     """
 
     def __init__(self, context: ssl.SSLContext, called: str | None) -> None:
@@ -267,9 +267,9 @@ class _TlsTransport(TcpTransport):
         )
 
     async def connect_tls(self, *_: object) -> None:
-        """It is there already."""
+        """Do nothing: TLS is established by `connect`."""
 
     async def wait_closed(self) -> None:
-        """How the other side takes its leave does not matter."""
+        """Wait for the close; errors while closing do not matter."""
         with suppress(OSError):
             await super().wait_closed()  # type: ignore[no-untyped-call]

@@ -1,12 +1,12 @@
-"""Reading the one log: every record once, in order, through any number of lost connections.
+"""Reads the log: every record once and in order, over any number of lost connections.
 
-nats-py's ordered consumer does the reading. After the engine was killed it can be silent for long, so it is watched:
-it is made anew at every reconnection, at a gap, and whenever the log grows and nothing of it comes.
+It uses nats-py's ordered consumer. After the engine was killed, that can be silent for long. So it is replaced at every
+reconnection, at a gap, and whenever the log grows and no record arrives.
 
-An engine whose disk was full goes on giving records and takes no more, until it is started again: that is watched too.
+An engine whose disk was full still delivers records, but stores none until it is restarted. So writing is checked too.
 
-A node of a cluster that lost its disk may for a moment tell of an empty log, while it copies it from the others. So a
-cluster is believed that its log was replaced only if it says so for some time.
+A cluster node that lost its disk may briefly report an empty log, while it copies the log from the others. So a
+cluster's log counts as replaced only if this lasts for some time.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from outvote.log.log import Record
 from outvote.log.records import DOWN
 
 LOOK_EVERY: Final = 2.0
-"""Seconds between two looks at how far the log reaches."""
+"""Seconds between two checks of the end of the log."""
 HEARTBEAT: Final = 2.0
-"""Seconds of silence after which the engine says that there is nothing to say."""
+"""Seconds without records after which the engine sends a heartbeat."""
 ALREADY_THERE: Final = 10077
-"""The engine's code for a second message on a subject. It means success: subjects are unique per incarnation."""
+"""The engine's error code for a second record on a subject. It means success: the first one is stored."""
 NOT_THERE: Final = 10071
-"""Its code for a subject that holds another record than was said, or none."""
+"""Its error code for a subject whose record has another sequence than expected, or that has none."""
 IN_PROCESS: Final = 10164
-"""Its code, in a cluster, for a subject of which something else is just being stored, or is only said to be: an edge
+"""Its error code, in a cluster, for a subject on which another record is just being stored, or claims to be: an edge
 can name any subject in a header of its own message."""
 CERTAIN: Final = 15.0
-"""Seconds after which a cluster is believed that its log ends before what was read of it."""
+"""Seconds that a cluster must report a shorter log than was read, until the log counts as replaced."""
 _PAUSE: Final = 0.1
 
 
 def place(reply: str) -> tuple[int, float]:
-    """The sequence in the stream, and when it was stored, from the subject for acknowledgements.
+    """Parse a record's sequence and storage time from the subject for acknowledgements.
 
-    `Msg.metadata` reads all of it, and takes longer than all the rest.
+    `Msg.metadata` parses all fields, and takes longer than everything else here.
     """
     tokens = reply.split(".")
     first = 5 if len(tokens) == 9 else 7
@@ -54,7 +54,7 @@ def place(reply: str) -> tuple[int, float]:
 
 
 class LogReplaced(OutvoteError):
-    """The log ends before what was read of it: it is another log."""
+    """The log ends before the last record read: it is another log."""
 
 
 class Follower:
@@ -68,52 +68,52 @@ class Follower:
         *,
         doubt: Callable[[], Awaitable[None]],
     ) -> None:
-        """`doubt` is called when the engine does not answer: is the connection alive?"""
+        """`doubt` is called when the engine does not answer; it checks the connection."""
         self.read = 0
-        """The sequence of the last record that was read."""
+        """Sequence of the last record read."""
         self.end = 0
-        """How far the log is known to reach."""
+        """Sequence of the last record known to be in the log."""
         self.writable = True
-        """Whether the engine took what it was asked to store, when it was last asked."""
+        """Whether the last check of writing succeeded."""
         self._stream = stream
         self._name = name
         self._on_record = on_record
         self._doubt = doubt
-        self._there: tuple[str, int] | None = None
-        """A record that is in the log, and its sequence."""
+        self._stored: tuple[str, int] | None = None
+        """Subject and sequence of a record in the log."""
         self._again = asyncio.Event()
         self._reached = asyncio.Event()
-        """Set at the end of the log."""
+        """Set when the end of the log was read."""
         self._subscription: JetStreamContext.PushSubscription | None = None
         self._life = 0
         self._short_since: float | None = None
-        """Since when the log is said to end before what was read."""
+        """Since when the engine reports a shorter log than was read."""
         self._watching: asyncio.Task[None] | None = None
 
     @property
     def current(self) -> bool:
-        """Whether all was read that is known to be there, and nothing stands in the way of more."""
+        """Whether all known records were read, and no new subscription is needed."""
         return self.read >= self.end and not self._again.is_set()
 
     async def start(self) -> None:
-        """Read from the beginning, in the background; if the engine does not answer now, once it does."""
+        """Read from the beginning in the background, as soon as the engine answers."""
         self._again.set()
         with suppress(TimeoutError, NatsError, OSError):
             await self._begin()
         self._watching = asyncio.create_task(self._watch())
 
     async def wait_current(self) -> None:
-        """Until everything was read that was there at the last look."""
+        """Return once all records known at the last check were read."""
         while not self.current:
             self._reached.clear()
             await self._reached.wait()
 
     def begin_again(self) -> None:
-        """The connection was lost and has come back."""
+        """Subscribe again after a reconnection."""
         self._again.set()
 
     async def watch(self) -> None:
-        """Until reading is over for good: raises why."""
+        """Run until reading fails for good, then raise the reason."""
         assert self._watching is not None
         await asyncio.shield(self._watching)
 
@@ -124,7 +124,7 @@ class Follower:
         await self._end()
 
     async def _begin(self) -> None:
-        """Read on after the last record that was read."""
+        """Subscribe from the record after the last one read."""
         await self._end()
         self._life += 1
         life, first = self._life, True
@@ -134,13 +134,15 @@ class Follower:
             sequence, stored = place(message.reply)
             if life != self._life or sequence <= self.read:
                 return
-            if not first and sequence != self.read + 1:  # a gap; one that is in the log itself is passed the next time
+            if (
+                not first and sequence != self.read + 1
+            ):  # a gap; the next subscription skips one that is in the log itself
                 self._again.set()
                 return
             first = False
             self.read = sequence
             if message.subject.startswith(DOWN):
-                self._there = message.subject, sequence
+                self._stored = message.subject, sequence
             self._on_record(Record(message.subject, message.data, sequence, stored))
             if sequence >= self.end:
                 self._reached.set()
@@ -153,7 +155,7 @@ class Follower:
             idle_heartbeat=HEARTBEAT,
             config=ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=self.read + 1),
             cb=take,
-            pending_msgs_limit=-1,  # the engine's flow control is the limit: nothing is dropped here
+            pending_msgs_limit=-1,  # the engine's flow control is the limit: drop nothing here
             pending_bytes_limit=-1,
         )
         self._again.clear()
@@ -166,16 +168,16 @@ class Follower:
             self._subscription = None
 
     async def _look(self) -> None:
-        read = self.read  # while the answer is on its way, more may be read than it tells of
-        found = await self._stream.stream_info(self._name)
-        end = found.state.last_seq
+        read = self.read  # while the request is pending, reading may pass the end that it reports
+        info = await self._stream.stream_info(self._name)
+        end = info.state.last_seq
         if end >= read:
             self.end, self._short_since = end, None
             return
         now = asyncio.get_running_loop().time()
         if self._short_since is None:
             self._short_since = now
-        alone = found.cluster is None or not found.cluster.name
+        alone = info.cluster is None or not info.cluster.name
         if alone or now - self._short_since >= CERTAIN:
             raise LogReplaced(
                 f"{read} records were read of the log {self._name}, which now ends at {end}: it was "
@@ -183,13 +185,13 @@ class Follower:
             )
 
     async def _ask_to_store(self) -> None:
-        """Ask for what an engine in order refuses at once: a second record where there is one.
+        """Check that the engine can write: send a second record on a subject, which a healthy engine refuses at once.
 
-        One that cannot write does not answer. Were the log another one, the guard would keep it from being stored.
+        An engine that cannot write does not answer. The guard prevents the record from being stored in another log.
         """
-        if self._there is None:
+        if self._stored is None:
             return
-        subject, sequence = self._there
+        subject, sequence = self._stored
         guard = {"Nats-Expected-Last-Subject-Sequence": str(sequence)}
         try:
             await self._stream.publish(subject, b"", stream=self._name, headers=guard)
@@ -212,7 +214,7 @@ class Follower:
                     await self._begin()
                 await self._ask_to_store()
                 self.writable = True
-            except (TimeoutError, NatsError, OSError):  # not connected now: there will be a reconnection
+            except (TimeoutError, NatsError, OSError):  # disconnected: a reconnection will follow
                 self.writable = False
                 await self._doubt()
                 await asyncio.sleep(_PAUSE)

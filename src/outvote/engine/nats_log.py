@@ -1,4 +1,4 @@
-"""The log on NATS JetStream: the stream, storing a record once, following the log, live news and catch-up."""
+"""The log on NATS JetStream: create the stream, append records, follow the log, listen to news, and catch up."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from outvote.observability.logs import event
 
 STREAM = "OUTVOTE"
 PATIENCE = 2.0
-"""Seconds that one request may take before it is made again."""
+"""Timeout of one request, in seconds, before it is retried."""
 
 REPLICAS: Final = 3
-_NO_CLUSTER: Final = 10074  # the engine's code for more than one replica where there is one node
+_NO_CLUSTER: Final = 10074  # the engine's error code for several replicas on a single node
 
 _log = logging.getLogger(__name__)
 
 
 def stream_config(replicas: int = 1) -> StreamConfig:
-    """One message per subject for ever; a second is refused; what goes down is published again to who listens."""
+    """Return the stream's settings: one record per subject for ever, and records for edges are republished as news."""
     return StreamConfig(
         name=STREAM,
         subjects=[f"{UP}.>", f"{DOWN}.>"],
@@ -47,27 +47,27 @@ def stream_config(replicas: int = 1) -> StreamConfig:
         discard_new_per_subject=True,
         max_msg_size=64 * 1024,
         republish=RePublish(src=f"{DOWN}.>", dest=f"{LIVE}.>"),
-        deny_delete=True,  # not even a server can take a record away
+        deny_delete=True,  # not even a server can delete a record
         deny_purge=True,
     )
 
 
 MUST_AGREE = ("subjects", "storage", "max_msgs_per_subject", "discard", "discard_new_per_subject", "republish")
-"""What a stream that is there already must have in common with what we would create."""
+"""Settings that an existing stream must share with ours."""
 
 
 class NatsLog:
-    """The `Log` on NATS JetStream: a connection that comes back by itself."""
+    """The `Log` on NATS JetStream. It reconnects by itself."""
 
     def __init__(self, urls: str, *, name: str, patience: float | None = None, access: Access | None = None) -> None:
-        """`urls` are separated by commas; without `patience`, in seconds, `open` tries for ever."""
+        """`urls` are separated by commas. `open` times out after `patience` seconds; None retries for ever."""
         self._client = Connection()
         self._open = functools.partial(
             self._client.open, urls, name=name, patience=patience, access=access, again=self._again
         )
         self._stream = self._client.jetstream(timeout=PATIENCE)
         self.reconnected = asyncio.Event()
-        """Set at every reconnection: whoever cares clears it."""
+        """Set after every reconnection; the waiter clears it."""
         self._reconnections = 0
         self._followers: list[Follower] = []
         self._wire = WireBytes()
@@ -111,19 +111,18 @@ class NatsLog:
     async def close(self) -> None:
         for follower in self._followers:
             await follower.stop()
-        with suppress(OSError, RuntimeError):  # a lost connection cannot be closed in order; uvloop says it its own way
+        with suppress(OSError, RuntimeError):  # a lost connection cannot be closed cleanly; uvloop raises RuntimeError
             await self._client.end()
 
     async def prepare(self, *, deadline: float = 30.0) -> None:
-        """Create the stream, with three replicas where the engine is a cluster; or check that the one that is there is
-        as it must be."""
+        """Create the stream, with three replicas in a cluster; or check the settings of the existing one."""
         wanted = stream_config(REPLICAS)
         until = asyncio.get_running_loop().time() + deadline
         while True:
             try:
-                there = await self._find_stream(wanted)
+                info = await self._find_stream(wanted)
                 break
-            except (TimeoutError, NatsError) as error:  # a cluster without a leader; or another server was first
+            except (TimeoutError, NatsError) as error:  # no leader in the cluster, or another server was first
                 if isinstance(error, APIError) and error.err_code == _NO_CLUSTER:
                     wanted = stream_config(1)
                 elif asyncio.get_running_loop().time() > until:
@@ -131,14 +130,14 @@ class NatsLog:
                         f"the stream {STREAM} cannot be created: {error}; is JetStream enabled, and do all nodes run?"
                     ) from None
             await asyncio.sleep(0.1)
-        found = there.config
-        replicas = found.num_replicas or 1
-        if there.cluster is not None and there.cluster.name and replicas < REPLICAS:
+        existing = info.config
+        replicas = existing.num_replicas or 1
+        if info.cluster is not None and info.cluster.name and replicas < REPLICAS:
             event(_log, logging.WARNING, "log_not_replicated", replicas=replicas, do="nats stream edit --replicas 3")
         differing = [
-            f"{name} is {getattr(found, name)!r}, needed is {getattr(wanted, name)!r}"
+            f"{name} is {getattr(existing, name)!r}, needed is {getattr(wanted, name)!r}"
             for name in MUST_AGREE
-            if getattr(found, name) != getattr(wanted, name)
+            if getattr(existing, name) != getattr(wanted, name)
         ]
         if differing:
             raise EngineUnreachable(
@@ -146,7 +145,7 @@ class NatsLog:
             )
 
     async def _find_stream(self, wanted: StreamConfig) -> StreamInfo:
-        """The one that is there, or a new one."""
+        """Return the existing stream, or create it."""
         try:
             return await self._stream.stream_info(STREAM)
         except NotFoundError:
@@ -161,13 +160,13 @@ class NatsLog:
             except APIError as error:
                 if error.err_code == ALREADY_THERE:
                     return False
-            except (TimeoutError, NatsError):  # not connected now, or no answer: it may or may not be stored, so again
+            except (TimeoutError, NatsError):  # disconnected or no answer: it may or may not be stored, so retry
                 await self._client.check()
             await asyncio.sleep(pause * random.random())
             pause = min(2 * pause, 2.0)
 
     async def stored(self, subject: str) -> bytes | None:
-        """What is stored on a subject."""
+        """Return the record stored on a subject, if any."""
         try:
             message = await self._stream.get_last_msg(STREAM, subject)
         except NotFoundError:
@@ -178,7 +177,7 @@ class NatsLog:
         while True:
             try:
                 return (await self._stream.stream_info(STREAM)).state.last_seq
-            except (TimeoutError, NatsError):  # not connected now, or a cluster without a leader
+            except (TimeoutError, NatsError):  # disconnected, or no leader in the cluster
                 await self._client.check()
             await asyncio.sleep(0.1)
 
@@ -188,24 +187,24 @@ class NatsLog:
         self._followers.append(follower)
         return follower
 
-    async def listen(self, hear: Callable[[str, bytes], None]) -> None:
-        """Only what the engine says to be a copy of a record is news. Somebody who is let in may not publish news, but
-        can ask for an answer, or for an acknowledgement, on any subject, and so also where news comes."""
+    async def listen(self, on_news: Callable[[str, bytes], None]) -> None:
+        """Accept only messages that the engine marks as copies of records. Clients may not publish news, but they can
+        have an answer or an acknowledgement sent to any subject, including those of news."""
 
         async def take(message: Msg) -> None:
-            said = message.headers or {}
-            if (said.get("Nats-Stream"), said.get("Nats-Subject")) == (STREAM, DOWN + message.subject[len(LIVE) :]):
-                hear(message.subject, message.data)
+            headers = message.headers or {}
+            copy_of = headers.get("Nats-Stream"), headers.get("Nats-Subject")
+            if copy_of == (STREAM, DOWN + message.subject[len(LIVE) :]):
+                on_news(message.subject, message.data)
             else:
                 self._client.note_false_news()
 
         await self._client.subscribe(f"{LIVE}.>", cb=take)
         await self._client.settle()
 
-    async def overhear(self, heard: Callable[[str], None]) -> None:
-
+    async def overhear(self, on_question: Callable[[str], None]) -> None:
         async def take(message: Msg) -> None:
-            heard(message.subject.rpartition(".")[2])
+            on_question(message.subject.rpartition(".")[2])
 
         await self._client.subscribe(f"{SYNC}.*", cb=take)
         await self._client.settle()
@@ -218,8 +217,8 @@ class NatsLog:
         return read_answer(answer.data)
 
     async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
-        """Who asks says where the answer goes, which may be where others hear news. So it has no header: nats-py's own
-        `respond` would send those of the question back, and among them what marks a copy of a record.
+        """Answer without headers. The asker chooses the subject of the answer, which may be one of news, and nats-py's
+        `respond` would echo the question's headers, among them those that mark a copy of a record.
         """
 
         async def take(message: Msg) -> None:

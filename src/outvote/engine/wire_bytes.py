@@ -1,4 +1,4 @@
-"""Bytes really on the wire: what Linux counted on the connection's socket, where clients count payloads only."""
+"""Bytes on the wire, from the socket statistics of Linux. Clients count payloads only."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, Final
 from nats.aio.client import Client
 
 HEADERS: Final = 52
-"""Bytes of the headers of IPv4 (20) and of TCP with its time stamps (32), which every segment carries."""
+"""Header bytes of a segment: IPv4 (20) and TCP with timestamps (32)."""
 
 _COUNTS = struct.Struct("=QQII")  # of tcp_info at byte 120: acknowledged, received, segments out, segments in
 _AT: Final = 120
 
 
 class WireBytes:
-    """The sum over a client's connections, one after the other; what a connection carried between the last count and
-    its loss is not in it."""
+    """Sum of the bytes over a client's successive connections. Bytes between the last count and the loss of a
+    connection are not included."""
 
     def __init__(self) -> None:
         self._past = 0
@@ -25,10 +25,10 @@ class WireBytes:
         self._address: Any = None
 
     def count(self, client: Client) -> int:
-        """Both ways, with the headers of TCP and IP; 0 where the system does not tell."""
+        """Return bytes in both directions, with TCP and IP headers; 0 where the system has no statistics."""
         address, carried = _carried(_socket(client))
         if address is not None:
-            if address != self._address:  # another connection
+            if address != self._address:  # a new connection
                 self._past, self._now, self._address = self._past + self._now, 0, address
             self._now = max(self._now, carried)
         return self._past + self._now
@@ -40,7 +40,7 @@ def _socket(client: Client) -> Any:
 
 
 def _carried(connection: Any) -> tuple[Any, int]:
-    """The connection's own address and what went over it; None and 0 if it has just been closed."""
+    """Return the local address and the bytes transferred; None and 0 if the connection has just been closed."""
     try:
         address = connection.getsockname()
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _AT + _COUNTS.size)

@@ -1,1 +1,1 @@
-"""What everybody agrees on: the records of the one log, and the state that they add up to. Pure."""
+"""The records of the shared log, and the state machine that replays them. Pure: no I/O, no clock."""

@@ -1,4 +1,4 @@
-"""What an edge asks when it may have missed something, and what a server answers: JSON of closed shapes. Pure."""
+"""Catch-up messages: what an edge asks after it may have missed records, and what a server answers. JSON; pure."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from outvote.core.errors import MalformedMessage
 from outvote.log.records import TOKEN
 
 SKIP_ELIMINATIONS: Final = 1 << 30
-"""More eliminations than a task can have: the edge wants to hear nothing of this task."""
+"""Larger than any number of eliminations: the edge wants no updates about this task."""
 ASK_EVERY: Final = 30.0
-"""Seconds within which an edge asks again, where no server tells otherwise. A question is also its sign of life."""
+"""Default polling interval of an edge, in seconds. A question is also the heartbeat of the edge."""
 LONGEST_PAUSE: Final = 3600.0
-"""Seconds that a server can tell an edge to wait, at most."""
+"""Longest polling interval that a server may set, in seconds."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
 TaskId = Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN}\Z")]
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an edge knows."""
+    """A catch-up request: what an edge has applied so far."""
 
     incarnation: str
-    """Of its store: the answer tells how much of it the log has."""
+    """Incarnation of the edge's store: the answer says which of its messages the log holds."""
     tasks: dict[str, Count]
-    """By id, how many eliminations of each task it has applied."""
+    """Number of applied eliminations, by task id."""
 
 
 class TaskUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a server knows of one task, beyond what the edge does."""
+    """The state of one task, and the records that the edge lacks."""
 
     stopped: bool
     highest: Annotated[int, msgspec.Meta(ge=-1, le=10**16)]
-    """The highest sequence of this edge's messages in the log; -1 if there is none."""
+    """Highest sequence among this edge's messages in the log; -1 if there are none."""
     count: Count
-    """How many of them are there."""
+    """Number of this edge's messages in the log."""
     killed: bool = False
     switches: Count = 0
-    """How often the kill switch was used."""
+    """Number of times the kill switch was used."""
     record: dict[str, Any] | None = None
-    """The task, if it is new to the edge."""
+    """The task's record, if it is new to the edge."""
     eliminations: tuple[bytes, ...] = ()
-    """Those that the edge lacks, as they are in the log."""
+    """Eliminations that the edge lacks, as stored in the log."""
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a server tells an edge."""
+    """A catch-up answer from a server to an edge."""
 
     read: Count
-    """How far the server has read the log."""
+    """Sequence of the last record that the server has read."""
     tasks: dict[TaskId, TaskUpdate]
     deleted: tuple[TaskId, ...] = ()
     others: tuple[TaskId, ...] = ()
-    """Tasks that are not for this edge, told once."""
+    """Tasks that do not involve this edge; each is listed once."""
     more: bool = False
-    """Ask again at once: this was not all."""
+    """The answer was cut for size: ask again at once."""
     ask_again: Annotated[float, msgspec.Meta(ge=ASK_EVERY, le=LONGEST_PAUSE)] | None = None
-    """Seconds after which the edge shall ask again, where that is not `ASK_EVERY`."""
+    """Polling interval for this edge, in seconds; None means `ASK_EVERY`."""
 
 
 _question: Final = msgspec.json.Decoder(Question)
 _answer: Final = msgspec.json.Decoder(Answer)
 
 encode = msgspec.json.encode
-"""A question or an answer as it is sent."""
+"""Encode a question or an answer for sending."""
 
 
 def read_question(payload: bytes) -> Question:

@@ -1,4 +1,4 @@
-"""What a record of the log changes. `LogState.apply` returns these; whoever looks on learns from them alone."""
+"""Events: the changes that one log record causes. `LogState.apply` returns them, and observers use nothing else."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from outvote.core.messages import Elimination
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something happened to a task."""
+    """A change to one task."""
 
     task_id: str
 
 
 class TaskCreated(Event, frozen=True):
-    """Its record is in the log, and nobody had its name."""
+    """The task's record is in the log, and its name was free."""
 
 
 class TaskUnreadable(Event, frozen=True):
-    """This version cannot read a task's record: it skips the task, and people are told."""
+    """This version cannot read the task's record: it skips the task and reports it."""
 
     reason: str
 
 
 class TaskStopped(Event, frozen=True):
-    """Nothing more is decided."""
+    """The task was stopped: it eliminates no more arms."""
 
 
 class TaskDeleted(Event, frozen=True):
@@ -32,48 +32,48 @@ class TaskDeleted(Event, frozen=True):
 
 
 class ExpectationStated(Event, frozen=True):
-    """Operators said what they expect of it."""
+    """Operators stated what they expect of the task."""
 
 
 class KillSwitchUsed(Event, frozen=True):
     killed: bool
     changed: bool
-    """It was not so before."""
+    """Whether the state of the switch is new."""
 
 
 class MessageStored(Event, frozen=True):
-    """A message of an edge is in the log."""
+    """An edge's message is in the log."""
 
     edge: str
     incarnation: str
     bits: int
     counted: bool
-    """The core took it; otherwise it is a fault or an attack."""
+    """Whether the core accepted it; a rejected message is a fault or an attack."""
 
 
 class EliminationDue(Event, frozen=True):
-    """The core eliminates arms that the log still has: publish it."""
+    """The core eliminated arms, and the log has no record of it yet: publish one."""
 
     elimination: Elimination
 
 
 class ArmsEliminated(Event, frozen=True):
-    """The log has an elimination: it has happened."""
+    """An elimination is in the log, and so is final."""
 
     number: int
     elimination: Elimination
     messages: int
-    """Counted messages of the task before it."""
+    """Number of the task's accepted messages before it."""
 
 
 class HoldChanged(Event, frozen=True):
-    """The core found that sites differ, and eliminates nothing until they agree; or they do again."""
+    """The core began or ended a hold: while the sites' results disagree, it eliminates nothing."""
 
     held: bool
 
 
 class EdgeDiscounted(Event, frozen=True):
-    """What an edge had sent in a task counts no more."""
+    """An edge's messages so far no longer count in a task."""
 
     edge: str
     messages: int

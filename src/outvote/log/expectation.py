@@ -1,6 +1,6 @@
-"""What operators expect of a task: its traffic, and what its arms are worth. Pure, and for people: no decision uses it.
+"""What operators expect of a task: its traffic and its rewards. Shown to people; no decision uses it. Pure.
 
-It is a record in the log beside the task, not a part of it: it may be said later, and said again.
+It is a log record separate from the task, so operators can add or replace it later.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Events a day in the whole fleet; the mean reward of all arms but the best, and how much better that one is."""
+    """Decisions a day in the whole fleet; the mean reward of all arms but the best, and the lead of the best arm."""
 
     traffic: Annotated[float, msgspec.Meta(gt=0, le=MOST_TRAFFIC)] | None = None
     baseline: Share | None = None

@@ -1,6 +1,6 @@
-"""When things happened in the log, and who sent what: for people. No decision depends on it.
+"""The history of tasks and edges: when things happened, and who sent what. Shown to people; no decision uses it.
 
-All times are those at which the engine stored a record. Pure: no clock.
+All times are when the engine stored a record, in seconds since 1970. Pure: no clock.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from outvote.log.events import ArmsEliminated, EdgeDiscounted, Event, MessageSto
 from outvote.log.log import Record
 
 MOST_LIVES: Final = 64
-"""Incarnations of one edge in one task: each costs every server memory, and whoever has the edge's credential could
-open any number. A site that really loses its store so often has another trouble. A discount lets it begin again."""
+"""Largest number of incarnations of one edge in one task; a discount resets it. Each costs every server memory, and
+whoever holds the edge's credential could create any number."""
 
 
 class Moment(NamedTuple):
     """When an elimination was stored."""
 
     record: int
-    """Its place in the log."""
+    """Sequence of its record in the log."""
     messages: int
-    """How many messages of the task were in the log before it."""
+    """Number of the task's messages in the log before it."""
     at: float
 
 
 class Discount(msgspec.Struct, frozen=True):
-    """An edge was discounted: so many messages of it, all that were in the log before this record and still counted,
-    count no more. `at` is when the record was stored, in seconds since 1970."""
+    """An edge was discounted: its messages before this record no longer count. `messages` is how many still counted
+    until then; `at` is when the record was stored, in seconds since 1970."""
 
     edge: str
     messages: int
@@ -40,7 +40,7 @@ class Discount(msgspec.Struct, frozen=True):
 
 @dataclass
 class TaskHistory:
-    """When a task was created, stopped, and its arms eliminated."""
+    """When a task was created and stopped, and when arms were eliminated."""
 
     created: float = 0.0
     stopped: float | None = None
@@ -50,28 +50,28 @@ class TaskHistory:
 
 @dataclass(slots=True)
 class EdgeHistory:
-    """What the log holds of one edge, over all tasks; those that were deleted count on in its sums."""
+    """What the log holds of one edge, over all tasks. The sums include deleted tasks."""
 
     last_message: float = 0.0
     messages: int = 0
     bits: int = 0
     tasks: set[str] = field(default_factory=set)
-    """Those that are there, and have a message of this edge."""
+    """Existing tasks with a message of this edge."""
     incarnations: set[str] = field(default_factory=set)
-    """Not all where there are very many: that there are several is what people must know."""
+    """At most `MOST_LIVES` of them: people need to know only whether there are several."""
     discounted: int = 0
-    """Of its messages: those that count no more."""
+    """Number of its messages that no longer count."""
 
 
 @dataclass
 class History:
-    """The history of all tasks and edges, told by events."""
+    """The history of all tasks and edges, built from events."""
 
     tasks: dict[str, TaskHistory] = field(default_factory=dict)
     edges: dict[str, EdgeHistory] = field(default_factory=dict)
 
     def note(self, event: Event, record: Record) -> None:
-        """Note what a record has changed."""
+        """Add an event and the record that caused it."""
         match event:
             case MessageStored():
                 self._note_message(event, record.stored)

@@ -1,7 +1,7 @@
-"""The one log of a fleet, as edges and servers use it: append, read, follow, and ask a server what was missed.
+"""The interface of the fleet's shared log: append, follow, listen, and ask a server for missed records.
 
-`outvote.engine` has the log on NATS JetStream, `outvote.log.memory` one in memory. `tests/log/test_contract.py` holds
-both to the same promises.
+`outvote.engine` implements it on NATS JetStream, `outvote.log.memory` in memory. `tests/log/test_contract.py` tests
+both against the same contract.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class Record(NamedTuple):
     subject: str
     payload: bytes
     sequence: int
-    """Its position: the first record has 1."""
+    """Position in the log; the first record has 1."""
     stored: float
     """When the engine stored it: seconds since 1970."""
 
 
 class ConnectionFigures(NamedTuple):
-    """What operators are told of a connection to the log."""
+    """Statistics of a connection to the log, for operators."""
 
     reconnections: int = 0
     forbidden: int = 0
-    """How often the log did not allow what was asked of it."""
+    """Number of requests that the log refused for lack of permission."""
     credential_expires: int | None = None
-    """Seconds since 1970."""
+    """Expiry of the credential, in seconds since 1970."""
     wire_bytes: int = 0
-    """Bytes that have really crossed the network, both ways."""
+    """Bytes on the network in both directions, with protocol headers."""
 
 
 class Reader(Protocol):
@@ -41,38 +41,38 @@ class Reader(Protocol):
 
     @property
     def end(self) -> int:
-        """The last position that is known to be in the log."""
+        """Sequence of the last record known to be in the log."""
 
     @property
     def current(self) -> bool:
-        """Whether everything up to `end` was read."""
+        """Whether all records up to `end` were read."""
 
     @property
     def writable(self) -> bool:
-        """Whether the log took what it was last asked to store."""
+        """Whether the last write to the log succeeded."""
 
     async def wait_current(self) -> None:
-        """Return once everything was read that was there when reading began."""
+        """Return once all records that existed at the start were read."""
 
     async def watch(self) -> None:
-        """Run until reading is over for good; raises why."""
+        """Run until reading fails for good, then raise the reason."""
 
 
 class Log(Protocol):
     """A connection to the log.
 
-    A subject holds one record for ever. So the subject is the expected position of an append: whoever comes first has
-    it, and to append again does no harm.
+    A subject holds one record for ever. So an append is idempotent: the first record on a subject wins, and a retry
+    does no harm.
     """
 
     reconnected: asyncio.Event
-    """Set after every reconnection; whoever waits for it clears it."""
+    """Set after every reconnection; the waiter clears it."""
 
     @property
     def connected(self) -> bool: ...
 
     def figures(self) -> ConnectionFigures:
-        """What operators are told of this connection. Call it now and then: bytes are counted while it lasts."""
+        """Return statistics. Call it regularly: the bytes of a lost connection since the last call are not counted."""
 
     async def open(self) -> None:
         """Return once connected for the first time."""
@@ -80,30 +80,29 @@ class Log(Protocol):
     async def close(self) -> None: ...
 
     async def append(self, subject: str, payload: bytes) -> bool:
-        """Store a record; returns whether it is new. Tries until the log has answered."""
+        """Store a record and return whether it is new. Retries until the log acknowledges."""
 
     # ---- servers
 
     async def prepare(self) -> None:
-        """Create the log if there is none."""
+        """Create the log if it does not exist."""
 
     async def log_end(self) -> int:
-        """The position of the last record. Tries until the log has answered."""
+        """Return the sequence of the last record. Retries until the log answers."""
 
     async def follow(self, on_record: Callable[[Record], None]) -> Reader:
-        """Give every record to `on_record`, once and in order, from the first one on."""
+        """Pass every record to `on_record`, once and in order, beginning with the first."""
 
     async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
-        """Answer the questions of edges; one server gets each question. None is no answer."""
+        """Answer edges' questions. One server gets each question; None sends no answer."""
 
     async def overhear(self, on_question: Callable[[str], None]) -> None:
-        """Be told the name of every edge that asks, whichever server answers."""
+        """Pass the name of every edge that asks to `on_question`, whichever server answers."""
 
     # ---- edges
 
     async def listen(self, on_news: Callable[[str, bytes], None]) -> None:
-        """Be told of records for edges as they are stored. Some may be missed, repeated or out of order."""
+        """Pass new records for edges to `on_news`. Some may be missed, repeated or out of order."""
 
     async def ask(self, edge: str, question: Question) -> Answer | None:
-        """Ask any server what was missed; None if none answers in time. Raises `MalformedMessage` for what is no
-        answer."""
+        """Ask any server for missed records; None on timeout. Raises `MalformedMessage` for an invalid answer."""

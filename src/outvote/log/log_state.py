@@ -1,8 +1,8 @@
-"""The replicated state machine: what the log says, folded record by record. Pure: no sockets, no clock.
+"""The replicated state machine: it rebuilds all tasks by replaying the log. Pure: no sockets, no clock.
 
-State changes only when a record is read. A server that reads enough *proposes* the next elimination; the first one
-that is stored wins, and every server adopts what the log says. So any number of servers may run side by side: they
-read the same records in the same order, and agree even if their floating point does not.
+State changes only when a record is read. A server with enough evidence *proposes* the next elimination; the first one
+stored wins, and every server adopts it. So any number of servers may run side by side: they read the same records in
+the same order, and agree even if their floating point results differ.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from outvote.log.records import (
 from outvote.log.replay_buffer import ReplayBuffer
 
 LARGEST_ANSWER = 256 * 1024
-"""Bytes of news in one answer to an edge: an engine carries messages of up to 1 MiB."""
+"""Largest catch-up answer, in bytes. The engine accepts messages of up to 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A record that ought to be in the log."""
+    """A record to be stored in the log."""
 
     subject: str
     payload: bytes
 
 
 class TaskState:
-    """One task as the log tells it."""
+    """The state of one task, according to the log."""
 
     def __init__(self, task_id: str, task: Task, history: TaskHistory | None = None) -> None:
         self.task_id = task_id
@@ -67,40 +67,40 @@ class TaskState:
         self.history = history or TaskHistory()
         self.coder = Coder(task)
         self.players = frozenset(task.player_names)
-        """By name, where they are named."""
+        """The named players; empty if the task gives only their number."""
         self.server = protocols.server(task)
         self.announced: tuple[int, ...] = tuple(range(len(task.arms)))
-        """The arms that remain according to the log."""
+        """Arms that remain, according to the log."""
         self.ledger = Ledger(task)
         self.due: list[Elimination] = []
-        """What the core has eliminated and the log does not have: to be published, in this order."""
+        """Eliminations by the core that the log lacks, to be published in this order."""
         self.eliminations: list[Elimination] = []
-        """As stored: these have happened."""
+        """Eliminations in the log: these are final."""
         self.payloads: list[bytes] = []
-        """The same, as they were sent."""
+        """The same eliminations, encoded."""
         self.touched = 0
-        """The sequence of the last record that was of this task."""
+        """Sequence of the task's last record."""
         self.stopped = False
         self.next_number = {"expect": 0, "kill": 0, "discount": 0}
-        """By kind of record: its next number, after the highest in the log, which ought to have no gaps."""
+        """Next number by kind of record: one after the highest in the log."""
         self.expectation: Expectation | None = None
-        """What operators said last."""
+        """What operators stated last."""
         self.killed = False
-        """Edges serve the fallback, and learn nothing from what they serve."""
+        """Kill switch: edges serve the fallback and learn nothing."""
         self.refused = 0
-        """Upward records that are no message of this task: each is a fault or an attack."""
+        """Number of edge records that are no valid message of this task: faults or attacks."""
         self.highest: dict[tuple[str, str], int] = {}
-        """By edge and incarnation: the highest sequence in the log. It need not be the last: tallies may overtake."""
+        """Highest sequence in the log, by edge and incarnation. Tallies may arrive out of order."""
         self.counts: dict[tuple[str, str], int] = {}
-        """By edge and incarnation: how many messages are in the log. With `highest` it tells an edge what it lacks."""
+        """Number of messages in the log, by edge and incarnation. With `highest` it shows an edge what is missing."""
         self.discounted: list[Discount] = []
-        """As the log has them."""
+        """Discounts of edges, in log order."""
         self.discounted_events = self.discounted_unanimous = 0
-        """Of Tally: events, and tallies in which none or all succeeded, that count no more. They were sent and seen."""
+        """Tally only: discounted events, and discounted tallies in which none or all succeeded."""
         self._lives: dict[str, int] = {}
-        """By edge: incarnations since it was last discounted."""
-        self._kept: ReplayBuffer | None = ReplayBuffer()
-        """What counts, to be counted again; None when nothing is decided any more."""
+        """Incarnations of each edge since its last discount."""
+        self._replay: ReplayBuffer | None = ReplayBuffer()
+        """Messages to recount after a discount; None once the task has ended."""
 
     @property
     def winner(self) -> int | None:
@@ -112,7 +112,7 @@ class TaskState:
         return not self.stopped and self.winner is None
 
     def receive(self, subject: UpSubject, payload: bytes) -> bool:
-        """Count a message of an edge; returns whether the core took it. Malformed messages are counted and ignored."""
+        """Apply an edge's message; return whether the core accepted it. Malformed messages are counted and ignored."""
         counted = self._receive(subject, payload)
         self.refused += not counted
         return counted
@@ -134,14 +134,14 @@ class TaskState:
         except OutvoteError:
             return False
         counted = self._count(subject, message)
-        if self._kept is not None:
-            self._kept.receive(key, subject.sequence, payload, counted)
+        if self._replay is not None:
+            self._replay.receive(key, subject.sequence, payload, counted)
         if counted:
             self.ledger.send_up(subject.edge, message, packed_bits(payload))
         return counted
 
     def adopt(self, number: int, payload: bytes) -> Elimination:
-        """The log has the n-th elimination: it has happened, whatever this server thinks."""
+        """Apply the n-th elimination from the log, whatever this server's core has computed."""
         if number != len(self.eliminations):
             raise MalformedMessage(f"elimination {len(self.eliminations)} of {self.task_id} is next, got {number}")
         elimination = self.coder.read_down(self.announced, payload)
@@ -151,52 +151,51 @@ class TaskState:
         self.payloads.append(payload)
         self._sync_core(number)
         self._note_due(())
-        if self._kept is not None:
-            self._kept.adopt()
+        if self._replay is not None:
+            self._replay.adopt()
         if not self.running:
-            self._kept = None
+            self._replay = None
         return elimination
 
     def stop(self) -> None:
-        """Nothing more is decided."""
+        """End the task: no more arms are eliminated."""
         self.stopped = True
-        self._kept = None
+        self._replay = None
 
     def messages_of(self, edge: str) -> int:
-        """How many of an edge are in the log and were not discounted."""
+        """Return how many messages of an edge are in the log and not discounted."""
         sent = sum(count for (name, _), count in self.counts.items() if name == edge)
-        return sent - sum(each.messages for each in self.discounted if each.edge == edge)
+        return sent - sum(discount.messages for discount in self.discounted if discount.edge == edge)
 
     def discount(self, edge: str, record: int = 0, stored: float = 0.0) -> Discount | None:
-        """What this edge has sent so far counts no more; what was eliminated stays so, and bits that were sent stay.
+        """Ignore all messages of this edge so far; eliminations and the bits sent stay. None if the task has ended.
 
-        All else is counted again, in the order of the log, as if the edge had not been there. A vote that was refused
-        because there were too many players may count now, so it becomes a message like the others. A task that has
-        ended is left as it is: None.
+        The other messages are replayed in log order, as if the edge had sent none. A vote that was refused because
+        there were too many players may be accepted now; it then counts as a message like the others.
         """
-        if self._kept is None:
+        if self._replay is None:
             return None
         discounted = Discount(edge, self.messages_of(edge), record, stored)
         self.discounted.append(discounted)
         self._lives.pop(edge, None)
         events, unanimous = self._reported()
-        before, self._kept = self._kept, ReplayBuffer()
+        before, self._replay = self._replay, ReplayBuffer()
         self.server = protocols.server(self.task)
         self.due = []
         adopted = 0
-        for each in before.excluding(edge):
-            if each is None:
+        for buffered in before.excluding(edge):
+            if buffered is None:
                 self._sync_core(adopted)
-                self._kept.adopt()
+                self._replay.adopt()
                 adopted += 1
                 continue
-            subject = UpSubject(each.edge, self.task_id, each.incarnation, each.sequence)
-            message = self.coder.read_up(subject, each.payload)
+            subject = UpSubject(buffered.edge, self.task_id, buffered.incarnation, buffered.sequence)
+            message = self.coder.read_up(subject, buffered.payload)
             counted = self._count(subject, message)
-            self._kept.receive((each.edge, each.incarnation), each.sequence, each.payload, counted)
-            if counted and not each.counted:
+            self._replay.receive((buffered.edge, buffered.incarnation), buffered.sequence, buffered.payload, counted)
+            if counted and not buffered.counted:
                 self.refused -= 1
-                self.ledger.send_up(each.edge, message, packed_bits(each.payload))
+                self.ledger.send_up(buffered.edge, message, packed_bits(buffered.payload))
         still_events, still_unanimous = self._reported()
         self.discounted_events += events - still_events
         self.discounted_unanimous += unanimous - still_unanimous
@@ -212,7 +211,7 @@ class TaskState:
         return True
 
     def _note_due(self, eliminations: Iterable[Elimination]) -> None:
-        """Note what the core has just eliminated; forget what the log has meanwhile, or the core takes back."""
+        """Add new eliminations of the core to `due`; drop arms that the log has eliminated or the core has restored."""
         due = []
         for elimination in (*self.due, *eliminations):
             arms = tuple(arm for arm in elimination.arms if arm in self.announced and arm in self.server.eliminated)
@@ -221,17 +220,17 @@ class TaskState:
         self.due = due
 
     def _sync_core(self, number: int) -> None:
-        """Tell the core of the n-th elimination, if it thinks otherwise."""
+        """Apply the n-th elimination of the log to the core, if the core has not made it."""
         unexpected = [arm for arm in self.eliminations[number].arms if arm not in self.server.eliminated]
         if not unexpected:
             return
-        told = [*self.server.eliminated, *unexpected]
-        if len(told) >= len(self.task.arms):  # it held the last one for the winner: the log is right
-            told = [arm for each in self.eliminations[: number + 1] for arm in each.arms]
-        self._note_due(self.server.adopt(told))
+        eliminated = [*self.server.eliminated, *unexpected]
+        if len(eliminated) >= len(self.task.arms):  # the core has another winner: the log decides
+            eliminated = [arm for elimination in self.eliminations[: number + 1] for arm in elimination.arms]
+        self._note_due(self.server.adopt(eliminated))
 
     def _reported(self) -> tuple[int, int]:
-        """Of Tally: the events that tallies tell of, and tallies in which none or all succeeded."""
+        """Tally only: the number of events reported, and of tallies in which none or all succeeded."""
         server = self.server
         if not isinstance(server, TallyServer):
             return 0, 0
@@ -241,7 +240,7 @@ class TaskState:
         return [EliminationDue(self.task_id, elimination) for elimination in self.due[start:]]
 
     def proposal(self) -> Proposal | None:
-        """The next elimination that the core has come to and the log does not have."""
+        """Return the core's next elimination that the log lacks, if any."""
         if self.stopped or not self.due or len(self.due[0].arms) == len(self.announced):
             return None
         subject = DownSubject(self.task_id, "elim", len(self.eliminations))
@@ -250,22 +249,22 @@ class TaskState:
 
 @dataclass
 class LogState:
-    """All tasks, and how far the log was read."""
+    """All tasks, and the position up to which the log was read."""
 
     tasks: dict[str, TaskState] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
-    """Tasks that were, and those that never came to be: their name was taken when their record was stored."""
+    """Deleted tasks, and tasks that were never created because their name was taken."""
     read: int = 0
-    """The sequence of the last record in the stream that was read."""
+    """Sequence of the last record read."""
     unknown: int = 0
-    """Records that belong to no task, or are none of ours: counted, otherwise ignored."""
+    """Number of ignored records: unknown subject or unknown task."""
     history: History = field(default_factory=History)
-    """When things happened, and who sent what: for people."""
+    """When things happened and who sent what, for people."""
     unreadable: dict[str, str] = field(default_factory=dict)
-    """By id, the tasks whose record this version cannot read, and why. It does not judge them: people are told."""
+    """Tasks that this version cannot read, by id, with the reason. They are skipped and reported."""
 
     def apply(self, record: Record) -> list[Event]:
-        """Read one record; returns what it has changed."""
+        """Apply one record and return the changes."""
         self.read = record.sequence
         events: list[Event] | None = None
         try:
@@ -347,7 +346,7 @@ class LogState:
         except OutvoteError as error:
             self.unreadable[task_id] = str(error)
             return [TaskUnreadable(task_id, str(error))]
-        if self.named(created.task.name) is not None:  # two servers were asked at once: the first stored has it
+        if self.named(created.task.name) is not None:  # two servers created it at once: the first stored wins
             self.deleted.add(task_id)
             return None
         self.tasks[task_id] = created
@@ -356,19 +355,19 @@ class LogState:
 
     @property
     def edges(self) -> dict[str, EdgeHistory]:
-        """By name: what the log holds of each edge."""
+        """History of each edge, by name."""
         return self.history.edges
 
     def named(self, name: str) -> TaskState | None:
-        """The task that has this name now."""
+        """Return the task that has this name now, if any."""
         return next((task for task in self.tasks.values() if task.task.name == name), None)
 
     def catch_up(self, edge: str, question: Question) -> Answer:
-        """What an edge must know, and does not.
+        """Build the answer to an edge: everything that it lacks.
 
-        Tasks that are new to it, eliminations that it lacks, what was stopped and deleted, and what the log holds of
-        its own messages. An answer has a size: `more` says that it should be asked for again. Tasks that are not for
-        this edge are only named under `others`, once: their records are most of what there is.
+        That is new tasks, eliminations, stops, deletions, and which of its own messages the log holds. The size is
+        limited; `more` asks the edge to ask again. Tasks that do not involve the edge are only named, once, in
+        `others`: their records are most of the log.
         """
         known, key = question.tasks, (edge, question.incarnation)
         tasks: dict[str, TaskUpdate] = {}

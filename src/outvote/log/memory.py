@@ -1,7 +1,7 @@
-"""A log in memory, for tests and simulations: what NATS does for a fleet, in one process and without a socket.
+"""A log in memory, for tests and simulations: it replaces NATS in one process, without sockets.
 
-`MemoryEngine` is the log itself. Each edge and server has a `MemoryLog`, its connection. `Wire` says what happens to
-messages on the way: subclass it to lose, delay and repeat them.
+`MemoryEngine` is the log itself. Each edge and server connects with a `MemoryLog`. Subclass `Wire` to lose, delay and
+repeat messages.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from outvote.log.records import DOWN
 T = TypeVar("T")
 
 PATIENCE: Final = 2.0
-"""Seconds that one request may take before it is made again."""
+"""Timeout of one request, in seconds, before it is retried."""
 LONGEST_PAUSE: Final = 2.0
-"""Seconds between two attempts, at most."""
+"""Longest pause between two retries, in seconds."""
 
 
 class Wire:
-    """Carries messages between the log and those who use it. This one loses and delays nothing."""
+    """The network between the log and its clients. This one loses and delays nothing."""
 
     def copies(self, client: str) -> Sequence[float]:
-        """Seconds after which each copy of a message to or from this client arrives; none if it is lost."""
+        """Return the delay in seconds of each copy of a message to or from this client; none if it is lost."""
         return (0.0,)
 
     def takes(self, subject: str) -> bool:
-        """Whether the log can store a record now: a disk may be full."""
+        """Whether the log can store a record now; a disk may be full."""
         return True
 
 
 class MemoryEngine:
-    """The log, and everybody who is connected to it."""
+    """The log and its connected clients."""
 
     def __init__(self, wire: Wire | None = None, *, rng: random.Random | None = None) -> None:
         self.records: list[Record] = []
         self.by_subject: dict[str, Record] = {}
         self.acknowledged: list[Record] = []
-        """What somebody was told to be stored."""
+        """Records whose append was acknowledged to a client."""
         self.wire = wire or Wire()
         self.rng = rng or random.Random()
         self.clients: dict[MemoryLog, None] = {}
@@ -54,7 +54,7 @@ class MemoryEngine:
         return log
 
     def store(self, subject: str, payload: bytes, reply: Callable[[bool], None]) -> None:
-        """Store a record and tell everybody, unless its subject has one; no reply if nothing can be stored now."""
+        """Store a record and notify all clients, unless its subject has one; no reply while nothing can be stored."""
         if not self.wire.takes(subject):
             return
         new = subject not in self.by_subject
@@ -67,7 +67,7 @@ class MemoryEngine:
         reply(new)
 
     def ask(self, edge: str, question: Question, reply: Callable[[Answer | None], None]) -> None:
-        """Give a question to one of the servers that answer; the reply is None where there is none."""
+        """Pass a question to a random answering server; the reply is None if there is none."""
         servers = [client for client in self.clients if client.connected and client.on_asked is not None]
         for client in servers:
             client.on_question(edge)
@@ -78,7 +78,7 @@ class MemoryEngine:
 
 
 class MemoryLog:
-    """The connection of one edge or server. A server's is its own `Reader`."""
+    """The connection of one edge or server. It is also the server's `Reader`."""
 
     def __init__(self, name: str, engine: MemoryEngine) -> None:
         self.name = name
@@ -86,7 +86,7 @@ class MemoryLog:
         self.connected = True
         self.writable = True
         self.read = 0
-        """Records that were given to `on_record`."""
+        """Number of records passed to `on_record`."""
         self.on_asked: Callable[[str, Question], Answer | None] | None = None
         self.on_question: Callable[[str], None] = lambda edge: None
         self._on_record: Callable[[Record], None] | None = None
@@ -94,10 +94,10 @@ class MemoryLog:
         self._engine = engine
         self._reached = asyncio.Event()
 
-    # ---- what happens to the connection
+    # ---- faults of the connection
 
     def cut(self) -> None:
-        """Lose the connection; nothing passes until `restore`."""
+        """Lose the connection until `restore`."""
         self.connected = False
 
     def restore(self) -> None:
@@ -107,11 +107,11 @@ class MemoryLog:
             self._schedule()
 
     def crash(self) -> None:
-        """Be gone at once. What is on the way to the log still arrives there."""
+        """Disconnect at once. Messages already sent to the log still arrive."""
         self.connected = False
         self._engine.clients.pop(self, None)
 
-    # ---- what everybody does
+    # ---- edges and servers
 
     async def open(self) -> None:
         while not self.connected:
@@ -180,9 +180,9 @@ class MemoryLog:
         await asyncio.get_running_loop().create_future()
 
     def _schedule(self) -> None:
-        """Read on in a while, as far as the log reaches now."""
+        """Schedule reading up to the current end of the log."""
         if self._on_record is not None:
-            for delay in self._engine.wire.copies(self.name) or (PATIENCE,):  # what is lost is sent again
+            for delay in self._engine.wire.copies(self.name) or (PATIENCE,):  # a lost delivery is retried
                 asyncio.get_running_loop().call_later(delay, self._read_to, self.end)
 
     def _read_to(self, end: int) -> None:
@@ -192,7 +192,7 @@ class MemoryLog:
         if self.current:
             self._reached.set()
 
-    # ---- how it works
+    # ---- internals
 
     def on_stored(self, record: Record) -> None:
         self._schedule()
@@ -204,7 +204,7 @@ class MemoryLog:
             self._on_news(record.subject, record.payload)
 
     async def _request(self, serve: Callable[[Callable[[T], None]], None]) -> T | None:
-        """Ask the engine once; None if no reply comes in time."""
+        """Ask the engine once; None on timeout."""
         waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         def arrive(reply: T) -> None:
@@ -215,8 +215,8 @@ class MemoryLog:
         await asyncio.wait([waiting], timeout=PATIENCE)
         return waiting.result() if waiting.done() else None
 
-    def _carry(self, deliver: Callable[..., None], *what: object) -> None:
-        """Take a message from or to this client, in so many copies as the wire makes of it."""
+    def _carry(self, deliver: Callable[..., None], *arguments: object) -> None:
+        """Deliver a message from or to this client, in as many copies as the wire makes."""
         if self.connected:
             for delay in self._engine.wire.copies(self.name):
-                asyncio.get_running_loop().call_later(delay, deliver, *what)
+                asyncio.get_running_loop().call_later(delay, deliver, *arguments)

@@ -1,16 +1,16 @@
-"""The records of the one log: their subjects, and what is in them. Pure: no sockets.
+"""The records of the log: their subjects and contents. Pure: no sockets.
 
 | record | subject | content |
 |---|---|---|
 | a task is created, stopped, deleted | `outvote.down.<task-id>.task`, `.stop`, `.delete` | JSON |
-| a message of an edge | `outvote.up.<edge>.<task-id>.<incarnation>.<sequence>` | the coded message |
+| an edge's message | `outvote.up.<edge>.<task-id>.<incarnation>.<sequence>` | the coded message |
 | the n-th elimination | `outvote.down.<task-id>.elim.<n>` | the coded elimination |
-| what operators expect of a task, the n-th time they say it | `outvote.down.<task-id>.expect.<n>` | JSON |
+| the n-th expectation that operators state for a task | `outvote.down.<task-id>.expect.<n>` | JSON |
 | the n-th use of a task's kill switch | `outvote.down.<task-id>.kill.<n>` | JSON: true or false |
-| the n-th time that an edge is discounted in a task | `outvote.down.<task-id>.discount.<n>` | JSON: its name |
+| the n-th discount of an edge in a task | `outvote.down.<task-id>.discount.<n>` | JSON: its name |
 
-A subject holds one message for ever, so whoever stores first wins and a repetition is refused: that is what makes
-everything here safe to send again.
+A subject holds one record for ever: the first one stored wins, and a repetition is refused. So every record is safe
+to send again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import NAME, Task
 
 TOKEN = r"[A-Za-z0-9_-]{1,80}"
-"""What a name or an id can be: anything else could be a wildcard to the engine."""
+"""Pattern of names and ids; other characters could be wildcards to the engine."""
 _NUMBER = "0|[1-9][0-9]{0,15}"
-"""Without leading zeros, so that nothing has two subjects."""
+"""No leading zeros, so that a record has one subject only."""
 _UP = re.compile(rf"outvote\.up\.({TOKEN})\.({TOKEN})\.({TOKEN})\.({_NUMBER})")
 _DOWN = re.compile(
     rf"outvote\.(?:down|live)\.({TOKEN})\.(?:(task|stop|delete)|(elim|expect|kill|discount)\.({_NUMBER}))"
@@ -39,7 +39,7 @@ UP, DOWN, LIVE, SYNC = "outvote.up", "outvote.down", "outvote.live", "outvote.sy
 
 
 class UpSubject(NamedTuple):
-    """Who sends what from which life of its store."""
+    """Subject of an edge's message. `incarnation` identifies the store that the edge sends from."""
 
     edge: str
     task_id: str
@@ -52,7 +52,7 @@ class UpSubject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DownSubject:
-    """What is told to all: `kind` is task, stop or delete, or one that is numbered: elim, expect, kill, discount."""
+    """Subject of a record for all edges. Kinds: task, stop, delete; with a number: elim, expect, kill, discount."""
 
     task_id: str
     kind: str
@@ -63,8 +63,8 @@ class DownSubject:
 
 
 def parse(subject: str) -> UpSubject | DownSubject:
-    """The inverse of both, for the log (`outvote.down.…`) and for live subscriptions (`outvote.live.…`)."""
-    if (up := _UP.fullmatch(subject)) is not None:  # by far the most
+    """Parse a subject of the log (`outvote.up.…`, `outvote.down.…`) or of live news (`outvote.live.…`)."""
+    if (up := _UP.fullmatch(subject)) is not None:  # the most frequent kind
         return UpSubject(up[1], up[2], up[3], int(up[4]))
     if (down := _DOWN.fullmatch(subject)) is not None:
         return DownSubject(down[1], down[2] or down[3], int(down[4]) if down[4] else None)
@@ -72,7 +72,7 @@ def parse(subject: str) -> UpSubject | DownSubject:
 
 
 def check_name(what: str, name: object) -> str:
-    """What may stand in a subject."""
+    """Return a name that is valid in a subject; raise `InvalidTask` otherwise."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InvalidTask(f"{what} must be 1 to 64 letters, digits, '_' or '-', got {name!r}")
     return name
@@ -105,7 +105,7 @@ def discount_record(edge: str) -> bytes:
 
 
 def read_discount(payload: bytes) -> str:
-    """The edge whose messages before this record count no more."""
+    """Read the name of the edge whose messages before this record no longer count."""
     try:
         record: Any = json.loads(payload)
     except (ValueError, RecursionError) as error:
@@ -116,7 +116,7 @@ def read_discount(payload: bytes) -> str:
 
 
 class Coder:
-    """Messages of one task as payloads, and back."""
+    """Encodes and decodes the messages of one task."""
 
     def __init__(self, task: Task) -> None:
         self._codebook = Codebook(task)
@@ -132,7 +132,7 @@ class Coder:
         return self._codebook.decode_vote(bits, sequence=subject.sequence)
 
     def down(self, announced: Sequence[int], message: Elimination) -> bytes:
-        """`announced` are the arms that remained before: masks of survivors are relative to them."""
+        """Encode an elimination. `announced` are the arms before it: survivor masks are relative to them."""
         if self._tally:
             return pack(self._codebook.encode_survivors(announced, message))
         return pack(self._codebook.encode(message))
@@ -141,7 +141,7 @@ class Coder:
         bits = unpack(payload)
         if self._tally:
             return self._codebook.decode_survivors(announced, bits)
-        found = self._codebook.decode_elimination(bits)
-        if not set(found.arms) < set(announced):
-            raise MalformedMessage(f"of the arms {list(announced)}, {list(found.arms)} cannot be eliminated")
-        return found
+        elimination = self._codebook.decode_elimination(bits)
+        if not set(elimination.arms) < set(announced):
+            raise MalformedMessage(f"of the arms {list(announced)}, {list(elimination.arms)} cannot be eliminated")
+        return elimination

@@ -1,6 +1,6 @@
-"""What the log has told of a running task, kept in its order: to count again without one edge. Pure.
+"""The messages of a running task in log order, kept so that they can be recounted without one edge. Pure.
 
-Bytes, not objects: a message takes about 15 of them, and a server keeps as many as its running tasks have.
+They are packed in bytes, about 15 a message, because a server keeps all messages of its running tasks.
 """
 
 from __future__ import annotations
@@ -10,55 +10,55 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 ADOPTED: Final = 2**32 - 1
-"""In place of a life: here the log had the next elimination."""
+"""Marks an elimination, in place of the number of an incarnation."""
 
-_HEAD: Final = Struct("<IQH")  # the number of its life, its sequence, twice the bytes of its payload + 1 if it counted
+_HEAD: Final = Struct("<IQH")  # incarnation number, sequence, payload size << 1 | counted
 _ELIMINATION: Final = _HEAD.pack(ADOPTED, 0, 0)
 
 
 class BufferedMessage(NamedTuple):
-    """One message, as it came."""
+    """One message, in log order."""
 
     edge: str
     incarnation: str
     sequence: int
     payload: bytes
     counted: bool
-    """The server counted it; one that it refused may count where another edge is discounted, and leaves its place."""
+    """Whether the core accepted it. A refused vote may be accepted once another edge is discounted."""
 
 
 class ReplayBuffer:
-    """Messages that could be read, and where among them the log had an elimination."""
+    """The readable messages of a task, and the positions of the eliminations among them."""
 
-    __slots__ = ("_lives", "_told")
+    __slots__ = ("_lives", "_packed")
 
     def __init__(self) -> None:
         self._lives: dict[tuple[str, str], int] = {}
-        """Edges and incarnations, numbered as they came."""
-        self._told = bytearray()
+        """Numbers of (edge, incarnation), in order of arrival."""
+        self._packed = bytearray()
 
     @property
     def size(self) -> int:
-        """Bytes of all messages and eliminations."""
-        return len(self._told)
+        """Size in bytes."""
+        return len(self._packed)
 
     def receive(self, life: tuple[str, str], sequence: int, payload: bytes, counted: bool) -> None:
-        """A message of an edge and its incarnation."""
+        """Add a message; `life` is its edge and incarnation."""
         number = self._lives.get(life)
         if number is None:
             number = self._lives[life] = len(self._lives)
-        self._told += _HEAD.pack(number, sequence, 2 * len(payload) + counted) + payload
+        self._packed += _HEAD.pack(number, sequence, 2 * len(payload) + counted) + payload
 
     def adopt(self) -> None:
-        """The log has the next elimination."""
-        self._told += _ELIMINATION
+        """Mark the next elimination."""
+        self._packed += _ELIMINATION
 
     def excluding(self, edge: str) -> Iterator[BufferedMessage | None]:
-        """All that was kept but the messages of this edge, in order; None is the next elimination."""
-        lives, told = list(self._lives), bytes(self._told)
-        start, end = 0, len(told)
+        """Yield all messages but those of this edge, in order; None marks the next elimination."""
+        lives, packed = list(self._lives), bytes(self._packed)
+        start, end = 0, len(packed)
         while start < end:
-            number, sequence, size = _HEAD.unpack_from(told, start)
+            number, sequence, size = _HEAD.unpack_from(packed, start)
             payload_at = start + _HEAD.size
             start = payload_at + size // 2
             if number == ADOPTED:
@@ -66,4 +66,4 @@ class ReplayBuffer:
                 continue
             name, incarnation = lives[number]
             if name != edge:
-                yield BufferedMessage(name, incarnation, sequence, told[payload_at:start], size % 2 == 1)
+                yield BufferedMessage(name, incarnation, sequence, packed[payload_at:start], size % 2 == 1)

@@ -1,6 +1,6 @@
-"""What has changed, told to those who watch: many changes in a short time are one.
+"""Change notifications for watchers. Changes within a short time are merged into one notification.
 
-A watcher that is slow holds up nobody: what changed meanwhile waits for it, as a set.
+A slow watcher delays nobody: its changes are collected in a set until it is ready.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 FLEET: Final = "fleet"
-"""Edges came, went or sent something. Every other topic is the id of a task."""
+"""Topic for changes of edges. Every other topic is the id of a task."""
 PAUSE: Final = 0.25
-"""Seconds between two tellings, at least."""
+"""Shortest pause between two notifications, in seconds."""
 BEAT: Final = 15.0
-"""Seconds of silence after which nothing is told, so that a connection that has died is found out."""
+"""Seconds without changes after which an empty notification is sent, to detect dead connections."""
 
 
 class Changes:
@@ -22,7 +22,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._watchers: dict[asyncio.Event, set[str]] = {}
-        """What wakes each, and what has changed since it was last told."""
+        """The event that wakes each watcher, and its topics since the last notification."""
         self._closed = False
 
     @property
@@ -35,13 +35,13 @@ class Changes:
             woken.set()
 
     def close(self) -> None:
-        """Every watcher ends."""
+        """End all watchers."""
         self._closed = True
         for woken in self._watchers:
             woken.set()
 
     async def watch(self) -> AsyncIterator[frozenset[str]]:
-        """What has changed since the last time; nothing, now and then, and at once at the beginning."""
+        """Yield the topics changed since the last time; an empty set at the start and every `BEAT` seconds."""
         woken = asyncio.Event()
         self._watchers[woken] = set()
         try:

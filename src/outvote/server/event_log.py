@@ -1,7 +1,7 @@
-"""What a server tells in its log: what became of tasks, who was refused, which edges came and went.
+"""The server's own log lines: changes of tasks, refused records, and edges that appear or fall silent.
 
-Whatever is read before the server has caught up is one line. No flood of records or edges can fill a disk: what comes
-often is counted.
+The records read before the server has caught up make one line. Frequent events are counted and logged once a minute, so
+that no flood of records or edges can fill a disk.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from outvote.observability.once_per_minute import OncePerMinute
 from outvote.server.liveness import EdgeState
 
 MOST_NAMES: Final = 20
-"""Edges that are named in one line."""
+"""Largest number of edges named in one line."""
 OTHERS: Final = "(others)"
-"""Edges that have no lines of their own about refused records, because there are too many: they count together."""
+"""Stands for all further edges with refused records, once too many have lines of their own."""
 
 _log = logging.getLogger(__name__)
 
 
 class EventLog:
-    """One for each server."""
+    """Writes the log lines of one server."""
 
     def __init__(self) -> None:
         self._begun = False
         self._refused = OncePerMinute[tuple[str, str]]()
-        """By edge and task."""
+        """Refused records by edge and task."""
         self._known: set[str] = set()
-        """Edges that are in the log, or were heard of."""
+        """Edges that are in the shared log or were heard."""
         self._silent: set[str] = set()
 
     def begin(self, state: LogState) -> None:
-        """All that was in the log has been read: from now on, things happen."""
+        """Start logging: the server has caught up with the shared log."""
         self._begun = True
         self._known = set(state.edges)
         event(_log, logging.INFO, "log_read", records=state.read, tasks=len(state.tasks), edges=len(state.edges))
         for task_id, reason in state.unreadable.items():
             event(_log, logging.ERROR, "task_not_readable", id=task_id, error=reason)
 
-    def note(self, happened: Event, state: LogState, now: float) -> None:
-        """Tell of what a record has changed; `state` is that after it."""
+    def note(self, change: Event, state: LogState, now: float) -> None:
+        """Log a change by a record; `state` is the state after it."""
         if not self._begun:
             return
-        task_id = happened.task_id
+        task_id = change.task_id
         task = state.tasks.get(task_id)
         about = {
-            "task": happened.name if isinstance(happened, TaskDeleted) else task_id if task is None else task.task.name,
+            "task": change.name if isinstance(change, TaskDeleted) else task_id if task is None else task.task.name,
             "id": task_id,
         }
-        match happened:
+        match change:
             case MessageStored(edge=edge, counted=False):
                 self._refuse(edge, task_id, now)
             case TaskCreated() if task is not None:
@@ -93,35 +93,35 @@ class EventLog:
                 pass
 
     def look(self, edges: Iterable[tuple[str, EdgeState]], now: float) -> None:
-        """At every turn of the clock: which edges came, went and came back; and who was refused since."""
-        new, went, back = [], [], []
+        """Log edges that are new, fell silent or returned, and refused records. Called at regular intervals."""
+        new, silent, back = [], [], []
         for edge, state in edges:
             if state == "alive" and edge not in self._known:
                 new.append(edge)
             if state == "silent" and edge not in self._silent:
-                went.append(edge)
+                silent.append(edge)
             if state == "alive" and edge in self._silent:
                 back.append(edge)
         self._known.update(new)
-        self._silent.update(went)
+        self._silent.update(silent)
         self._silent.difference_update(back)
-        _tell_edges(logging.INFO, "edges_first_heard", new)
-        _tell_edges(logging.WARNING, "edges_silent", went)
-        _tell_edges(logging.INFO, "edges_back", back)
+        _log_edges(logging.INFO, "edges_first_heard", new)
+        _log_edges(logging.WARNING, "edges_silent", silent)
+        _log_edges(logging.INFO, "edges_back", back)
         for (edge, task_id), count in self._refused.due(now):
-            _tell_refused(edge, task_id, count)
+            _log_refused(edge, task_id, count)
 
     def _refuse(self, edge: str, task_id: str, now: float) -> None:
         if not self._refused.has_room_for((edge, task_id)):
             edge = OTHERS
         if count := self._refused.note((edge, task_id), now):
-            _tell_refused(edge, task_id, count)
+            _log_refused(edge, task_id, count)
 
 
-def _tell_refused(edge: str, task_id: str, count: int) -> None:
+def _log_refused(edge: str, task_id: str, count: int) -> None:
     event(_log, logging.WARNING, "records_refused", edge=edge, id=task_id, count=count)
 
 
-def _tell_edges(level: int, name: str, edges: list[str]) -> None:
+def _log_edges(level: int, name: str, edges: list[str]) -> None:
     if edges:
         event(_log, level, name, count=len(edges), edges=sorted(edges)[:MOST_NAMES])

@@ -1,8 +1,8 @@
-"""Which edges are alive, by when this server last heard of each, and how often they shall ask. Time is an argument.
+"""Which edges are alive, by their last sign of life, and how often they poll. Time is an argument.
 
-An edge asks every half minute what it may have missed, and every server hears it, whichever one answers. A million of
-them would ask 33,000 times a second, which no server answers: so with many edges a server tells each in its answer
-after how many seconds to ask again.
+An edge polls for missed records every 30 seconds, and every server hears it, whichever one answers. A million edges
+would send 33,000 questions a second, more than a server can answer. So with many edges a server sets a longer polling
+interval in its answers.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from outvote.core.task import NAME
 from outvote.log.catch_up import ASK_EVERY, LONGEST_PAUSE
 
 PERIODS: Final = 2.5
-"""Without a sign of life, after which an edge is silent: one sign may be lost on the way, not two."""
+"""Polling intervals without a sign of life after which an edge is silent: one sign may be lost, not two."""
 SILENT_AFTER: Final = PERIODS * ASK_EVERY
-"""The same in seconds; more where edges are told to ask more seldom."""
+"""The same in seconds, for the default polling interval."""
 MOST_EDGES: Final = 100_000
-"""Names that are remembered: what is on the network could make up any number."""
+"""Largest number of names remembered; a client could invent any number of them."""
 QUESTIONS: Final = 2_000.0
-"""A second, that one server wants to answer at most: a third of a core, which has messages to count besides."""
+"""Target rate of questions to one server, per second: they take a third of a core."""
 LEAST_HEARD: Final = 100
-"""Questions after which it is known what share of them this server answers: others may answer, too."""
+"""Questions needed to estimate the share of them that this server answers."""
 
 EdgeState: TypeAlias = Literal["alive", "awaited", "silent", "missing"]
 
 
 class Liveness:
-    """When each edge was last heard of; `started` is when this server began to listen."""
+    """The last sign of life of each edge; `started` is when this server began to listen."""
 
     def __init__(self, started: float) -> None:
         self.started = started
         self.last: dict[str, float] = {}
         self.period = ASK_EVERY
-        """Seconds after which an edge is told to ask again."""
+        """Polling interval of edges, in seconds."""
         self.silent_after = SILENT_AFTER
-        """Seconds, also for those that may still wait for as long as they were told before."""
+        """Seconds without a sign of life until an edge is silent. Lowered late: edges may still poll slowly."""
         self.questions = 0
-        """Heard since the share was last known, whichever server answers."""
+        """Questions heard since the last estimate of the share, whichever server answers."""
         self.answers = 0
-        """Of these, by this server."""
+        """Those of them that this server answered."""
         self._share = 1.0
         self._until = 0.0
 
     def hear(self, edge: str, now: float) -> bool:
-        """A sign of life; returns whether the edge was away before, or never heard of."""
+        """Note a sign of life; return whether the edge was silent or unknown before."""
         if edge not in self.last and (len(self.last) >= MOST_EDGES or not NAME.fullmatch(edge)):
             return False
         before = self.last.get(edge)
@@ -52,8 +52,8 @@ class Liveness:
         return before is None or now - before > self.silent_after
 
     def state(self, edge: str, *, seen: bool, now: float) -> EdgeState:
-        """`alive`; `awaited` while this server has not listened long enough to tell; `silent`, if it was `seen` before,
-        here or in the log; `missing`, if a task names it and it never was."""
+        """`alive`; `awaited` while this server has not listened long enough; `silent` if it was `seen` before, here or
+        in the log; `missing` if a task names it and it was never seen."""
         last = self.last.get(edge)
         if last is not None and now - last <= self.silent_after:
             return "alive"
@@ -62,7 +62,7 @@ class Liveness:
         return "silent" if seen or last is not None else "missing"
 
     def set_period(self, alive: int, now: float) -> None:
-        """At every turn of the clock, with so many edges alive."""
+        """Adapt the polling interval to the number of edges alive. Called at regular intervals."""
         if self.questions >= LEAST_HEARD:
             self._share = min(1.0, self.answers / self.questions)
             self.questions = self.answers = 0

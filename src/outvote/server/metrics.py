@@ -1,7 +1,7 @@
-"""The server's figures for Prometheus. docs/network.md says what each means; a test compares the two.
+"""The server's metrics for Prometheus. docs/network.md explains each one; a test compares the two.
 
-All of them are read from the server when somebody looks, but requests, which are counted as they are answered. A label
-holds what operators chose (tasks, edges) or what is fixed here (routes, methods): never what a requester sent.
+They are computed at each scrape, except request counts. Labels hold names chosen by operators (tasks, edges) or fixed
+values (routes, methods), never text from a request.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from outvote.web.refusals import Refusals
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE")
 OTHER: Final = "other"
-"""For a route that is not there, and a method that nobody uses: requesters can make up any number of them."""
+"""Label of unknown routes and methods: clients could invent any number of them."""
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Seconds. A look takes one or a few milliseconds, a change a write to a disk, and at most ten seconds."""
+"""Seconds. A read takes a few milliseconds; a change takes a disk write, and times out after ten seconds."""
 
 BITS: Final = 8
-"""In a byte, which is the unit by the conventions of Prometheus: a payload of three bits is .375 bytes."""
+"""Bits in a byte, the unit of Prometheus: a payload of three bits is .375 bytes."""
 GAUGES: Final[tuple[tuple[str, str, Callable[[TaskState], float | None]], ...]] = (
-    ("outvote_task_arms", "Arms of the task.", lambda found: len(found.task.arms)),
-    ("outvote_task_arms_remaining", "Arms that remain.", lambda found: len(found.announced)),
-    ("outvote_task_running", "Whether it runs.", lambda found: status(found) in ("running", "held")),
-    ("outvote_task_held", "Whether a decision is held back.", lambda found: status(found) == "held"),
-    ("outvote_task_winner_found", "Whether one arm remains.", lambda found: found.winner is not None),
-    ("outvote_task_edges", "Edges that have sent something.", lambda found: len({edge for edge, _ in found.highest})),
-    ("outvote_task_incarnations", "Lives of those edges' stores.", lambda found: len(found.highest)),
+    ("outvote_task_arms", "Arms of the task.", lambda state: len(state.task.arms)),
+    ("outvote_task_arms_remaining", "Arms that remain.", lambda state: len(state.announced)),
+    ("outvote_task_running", "Whether it runs.", lambda state: status(state) in ("running", "held")),
+    ("outvote_task_held", "Whether a decision is held back.", lambda state: status(state) == "held"),
+    ("outvote_task_winner_found", "Whether one arm remains.", lambda state: state.winner is not None),
+    ("outvote_task_edges", "Edges that have sent something.", lambda state: len({edge for edge, _ in state.highest})),
+    ("outvote_task_incarnations", "Lives of those edges' stores.", lambda state: len(state.highest)),
     (
         "outvote_task_bound_bytes",
         "Bound on a task's payload; tasks of Tally have none.",
-        lambda found: None if found.ledger.bound is None else found.ledger.bound / BITS,
+        lambda state: None if state.ledger.bound is None else state.ledger.bound / BITS,
     ),
-    ("outvote_task_created_timestamp_seconds", "When the task was created.", lambda found: found.history.created),
+    ("outvote_task_created_timestamp_seconds", "When the task was created.", lambda state: state.history.created),
     (
         "outvote_task_last_message_timestamp_seconds",
         "When the log last got a message of the task.",
-        lambda found: found.history.last_message,
+        lambda state: state.history.last_message,
     ),
 )
-"""One figure for each task; None is left out."""
+"""Gauges of each task; None is left out."""
 
 
 class ServerCollector(Collector):
-    """What the log says, how far it was read, who is alive, who was turned away and who never finished."""
+    """Metrics of the log, the edges, the tasks and the HTTP listener."""
 
     def __init__(self, server: SyncServer, refusals: Refusals, traffic: Traffic) -> None:
         self._server = server
@@ -67,7 +67,7 @@ class ServerCollector(Collector):
         yield from self._engine_and_log()
         yield from self._fleet()
         yield from self._tasks()
-        yield from self._doors()
+        yield from self._http()
 
     def _engine_and_log(self) -> Iterable[Metric]:
         server = self._server
@@ -105,27 +105,27 @@ class ServerCollector(Collector):
         )
 
     def _tasks(self) -> Iterable[Metric]:
-        tasks = [(_labels(found), found) for found in self._server.state.tasks.values()]
-        for name, says, value in GAUGES:
-            values = [(labels, value(found)) for labels, found in tasks]
-            yield gauge(name, says, *((labels, float(figure)) for labels, figure in values if figure is not None))
-        for name, says, kind, unit in (
+        tasks = [(_labels(state), state) for state in self._server.state.tasks.values()]
+        for name, text, value in GAUGES:
+            values = [(labels, value(state)) for labels, state in tasks]
+            yield gauge(name, text, *((labels, float(figure)) for labels, figure in values if figure is not None))
+        for name, text, kind, unit in (
             ("outvote_task_messages_total", "Messages; one downward for each player.", "messages", 1),
             ("outvote_task_payload_bytes_total", "Payload of messages.", "bits", BITS),
         ):
             counts = [
-                ({**labels, "direction": direction}, getattr(found.ledger, f"{direction}_{kind}") / unit)
-                for labels, found in tasks
+                ({**labels, "direction": direction}, getattr(state.ledger, f"{direction}_{kind}") / unit)
+                for labels, state in tasks
                 for direction in ("up", "down")
             ]
-            yield counter(name, says, *counts)
+            yield counter(name, text, *counts)
         yield counter(
             "outvote_task_refused_total",
             "Records of edges that are no message of the task.",
-            *((labels, found.refused) for labels, found in tasks),
+            *((labels, state.refused) for labels, state in tasks),
         )
 
-    def _doors(self) -> Iterable[Metric]:
+    def _http(self) -> Iterable[Metric]:
         yield counter(
             "outvote_http_refused_total",
             "Requests turned away at the door, by reason.",
@@ -144,9 +144,9 @@ class ServerCollector(Collector):
 
 
 class CountRequests:
-    """Middleware that counts answers, and how long it took until each began: /v1/events goes on for ever.
+    """Middleware that counts answers and measures the time to their first byte: /v1/events never ends.
 
-    `routes` gives the pattern of an endpoint.
+    `routes` maps an endpoint to its route pattern.
     """
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry, routes: Mapping[Any, str]) -> None:
@@ -183,20 +183,20 @@ class CountRequests:
         try:
             await self._app(scope, receive, counted)
         except Exception:
-            note(500)  # which is what is answered, further out
+            note(500)  # the status that an outer layer answers with
             raise
 
 
 def patterns(routes: Iterable[BaseRoute]) -> dict[Any, str]:
-    """What a label says of each endpoint; one for all that is mounted at a path."""
-    found: dict[Any, str] = {}
-    for each in routes:
-        if isinstance(each, Route):
-            found[each.endpoint] = each.path
-        elif isinstance(each, Mount):
-            found[each.app] = f"{each.path}/…"
-    return found
+    """Return the route label of each endpoint; a mount has one label."""
+    labels: dict[Any, str] = {}
+    for route in routes:
+        if isinstance(route, Route):
+            labels[route.endpoint] = route.path
+        elif isinstance(route, Mount):
+            labels[route.app] = f"{route.path}/…"
+    return labels
 
 
-def _labels(found: TaskState) -> Labels:
-    return {"task": found.task.name, "id": found.task_id, "protocol": found.task.protocol}
+def _labels(state: TaskState) -> Labels:
+    return {"task": state.task.name, "id": state.task_id, "protocol": state.task.protocol}

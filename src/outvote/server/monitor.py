@@ -1,4 +1,4 @@
-"""What people see of a fleet: which edges are alive, what has changed, and what the server tells in its log."""
+"""Monitoring for people: which edges are alive, change notifications, and the server's log lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from outvote.server.event_log import EventLog
 from outvote.server.liveness import EdgeState, Liveness
 
 LOOK_EVERY: Final = 5.0
-"""Seconds between two looks at who has fallen silent."""
+"""Seconds between two checks for silent edges."""
 
 
 class Monitor:
-    """Looks on while a server works."""
+    """Observes a server and its edges."""
 
     def __init__(self, state: LogState, clock: Callable[[], float]) -> None:
         """`clock` gives seconds since 1970."""
@@ -32,33 +32,33 @@ class Monitor:
         self._caught_up = False
 
     def begin(self) -> None:
-        """All that was in the log has been read."""
+        """Start logging: the server has caught up with the shared log."""
         self._event_log.begin(self._state)
         self._caught_up = True
 
     def await_edges(self) -> None:
-        """Edges are awaited from now on: to read a long log takes its time."""
+        """Begin to await edges, now that the log was read, which may have taken long."""
         self.liveness.started = self._clock()
 
     def note(self, event: Event) -> None:
-        """Tell those who watch, and the log, of what a record has changed."""
+        """Log a change by a record, and notify watchers."""
         self._event_log.note(event, self._state, self._clock())
         self.changes.note(event.task_id, FLEET)
         if self._caught_up and isinstance(event, MessageStored):  # a message is a sign of life, too
             self._note_sign(event.edge)
 
     def on_question(self, edge: str) -> None:
-        """An edge asked what it may have missed, whichever server answers."""
+        """Note that an edge asked for missed records, whichever server answers."""
         self.liveness.questions += 1
         self._note_sign(edge)
 
     def on_answer(self) -> float | None:
-        """This server answers an edge: seconds after which the edge shall ask again, where there are very many."""
+        """Note an answer of this server; return the edge's polling interval in seconds, or None for the default."""
         self.liveness.answers += 1
         return self.liveness.period if self.liveness.period > ASK_EVERY else None
 
     def edges(self) -> Iterator[tuple[str, EdgeState, EdgeHistory]]:
-        """All edges that there are, in the order of their names."""
+        """Yield all edges with state and history, sorted by name."""
         now = self._clock()
         for name in sorted(self.edge_names()):
             history = self._state.edges.get(name)
@@ -66,18 +66,18 @@ class Monitor:
             yield name, state, history or EdgeHistory()
 
     def edge_names(self) -> set[str]:
-        """Edges that were heard of, are in the log or are named by a task."""
+        """Return the edges that were heard, are in the log or are named by a task."""
         names = {*self.liveness.last, *self._state.edges}
         for task in self._state.tasks.values():
             names.update(task.task.player_names)
         return names
 
     def edge_counts(self) -> Counter[EdgeState]:
-        """How many edges are in which state."""
+        """Return the number of edges in each state."""
         return Counter(state for _, state, _ in self.edges())
 
     async def look_around(self, status: Callable[[], object]) -> None:
-        """For ever: tell those who watch, and the log, when an edge has fallen silent, or `status` has changed."""
+        """Run for ever: log edges that fall silent, and notify watchers when edges or `status` change."""
         before: object = None
         while True:
             counts = self.edge_counts()

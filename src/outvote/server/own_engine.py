@@ -1,5 +1,5 @@
-"""The engine that a server starts itself, watched: whether it runs, whether it stores, and whether its certificate was
-renewed. A server whose engine does not run or store ends."""
+"""Supervises the embedded engine: whether it runs and stores records, and whether its certificate was renewed. The
+server ends if its engine does not run or store."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from outvote.observability.logs import event
 from outvote.server.sync_server import SyncServer
 
 LIFE_LOOK: Final = 0.1
-"""Seconds between two looks whether it runs."""
+"""Seconds between two checks that the engine runs."""
 STORE_PATIENCE: Final = 20.0
-"""Seconds that our own engine may answer and yet store nothing."""
+"""Seconds that the embedded engine may answer without storing records."""
 CERTIFICATE_LOOK: Final = 5.0
-"""Seconds between two looks whether its certificate was renewed."""
+"""Seconds between two checks for a renewed certificate."""
 
 _log = logging.getLogger(__name__)
 
 
 async def while_it_runs(engine: Engine) -> None:
-    """Wait until our own engine has ended by itself. The server then ends, too; systemd or Kubernetes restarts it."""
+    """Run until the embedded engine ends by itself, then raise. systemd or Kubernetes restarts the server."""
     while (ending := engine.ending) is None:
         await asyncio.sleep(LIFE_LOOK)
     raise EngineError(
@@ -35,7 +35,7 @@ async def while_it_runs(engine: Engine) -> None:
 
 
 async def while_it_stores(server: SyncServer, engine: Engine) -> None:
-    """Until our own engine answers and stores nothing, as after its disk was full: it must be started again."""
+    """Run until the embedded engine stores no records, as after a full disk, then raise: it must be restarted."""
     loop = asyncio.get_running_loop()
     well = loop.time()
     while loop.time() - well < STORE_PATIENCE:
@@ -49,7 +49,7 @@ async def while_it_stores(server: SyncServer, engine: Engine) -> None:
 
 
 async def while_certificates_last(engine: Engine) -> None:
-    """For ever: an engine reads its certificate again when it was renewed; connections stay as they are."""
+    """Run for ever: reload the engine when its certificate was renewed. Connections stay open."""
     if engine.kit is None:
         await asyncio.Event().wait()
         return

@@ -1,6 +1,6 @@
-"""The synchronization server: it reads the log, proposes what the log lacks, and answers edges that catch up.
+"""The synchronization server: it reads the log, publishes eliminations, and answers edges that catch up.
 
-It owns nothing: all that it knows is in the log, so it may be killed at any time, and several may run side by side.
+All its state comes from the log, so it may be killed at any time, and several servers may run side by side.
 """
 
 from __future__ import annotations
@@ -25,26 +25,25 @@ from outvote.log.records import DownSubject, discount_record, switch_record, tas
 from outvote.server.monitor import Monitor
 
 STRAGGLERS: Final = 1.0
-"""Seconds after which an engine has stored what it had taken of an edge before it shut it out."""
+"""Seconds until the engine has stored what a revoked edge sent before it was disconnected."""
 
 
 class NameTaken(InvalidTask):
-    """A task of that name is there."""
+    """A task of that name exists."""
 
 
 class SyncServer:
     """One server process."""
 
     def __init__(self, log: Log, *, clock: Callable[[], float] = time.time, rng: random.Random | None = None) -> None:
-        """`clock` gives seconds since 1970. `rng` makes the ids of tasks repeatable; without it they are drawn by the
-        system's generator."""
+        """`clock` returns seconds since 1970. `rng` makes task ids reproducible; by default the system draws them."""
         self.log = log
         self.clock = clock
         self.state = LogState()
         self.monitor = Monitor(self.state, clock)
         self._rng = rng or random.SystemRandom()
         self._due: set[str] = set()
-        """Tasks of which the core has an elimination that the log may lack."""
+        """Tasks with an elimination that the log may lack."""
         self._wake = asyncio.Event()
         """Set when there is something to publish."""
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -53,28 +52,28 @@ class SyncServer:
 
     @property
     def ready(self) -> bool:
-        """Whether this server knows all that the log holds, and the engine takes more."""
+        """Whether this server has read the whole log, and the engine stores new records."""
         return self.has_read and self.log_writable
 
     @property
     def has_read(self) -> bool:
-        """Whether this server knows all that the log holds: only then does it propose and answer."""
+        """Whether this server has read the whole log: only then does it answer edges."""
         return self.log.connected and self._reader is not None and self._reader.current
 
     @property
     def log_end(self) -> int:
-        """How far the log is known to reach."""
+        """Sequence of the last record known to be in the log."""
         return 0 if self._reader is None else self._reader.end
 
     @property
     def log_writable(self) -> bool:
-        """Whether the engine took what it was asked to store, when it was last asked."""
+        """Whether the last check of writing succeeded."""
         return self._reader is not None and self._reader.writable
 
     async def start(self) -> None:
-        """Read the log from its beginning and go on with it; returns when all that was there has been read.
+        """Follow the log from its beginning; return when all existing records were read.
 
-        Edges are awaited from then on: to read a long log takes its time.
+        Edges are awaited only from then on, because reading a long log takes time.
         """
         await self.log.prepare()
         self._reader = await self.log.follow(self._read)
@@ -86,13 +85,13 @@ class SyncServer:
         self.monitor.await_edges()
 
     async def watch(self) -> None:
-        """Until this server cannot go on: raises why."""
+        """Run until this server fails for good, then raise the reason."""
         assert self._reader is not None
         assert self._publishing is not None
         await asyncio.gather(self._reader.watch(), asyncio.shield(self._publishing))
 
     async def look_around(self) -> None:
-        """For ever: tell those who watch when an edge has fallen silent, or the engine went away."""
+        """Run for ever: notify watchers when an edge falls silent or the engine is lost."""
         await self.monitor.look_around(lambda: (self.log.connected, self.ready))
 
     async def stop(self) -> None:
@@ -100,24 +99,24 @@ class SyncServer:
             await cancel([self._publishing])
         await self.log.close()
 
-    # ---- what operators do
+    # ---- operations
 
     def check_free(self, task: Task) -> None:
-        """Refuse a name that a task has."""
-        there = self.state.named(task.name)
-        if there is not None:
+        """Raise `NameTaken` if a task has this name."""
+        existing = self.state.named(task.name)
+        if existing is not None:
             raise NameTaken(
-                f"a task named {task.name!r} exists already ({there.task_id}): {differences(there.task, task)}"
+                f"a task named {task.name!r} exists already ({existing.task_id}): {differences(existing.task, task)}"
             )
         for task_id, why in self.state.unreadable.items():
-            if task_id.rpartition("-")[0] == task.name:  # a version that can read it would drop the new one
+            if task_id.rpartition("-")[0] == task.name:  # servers that can read it would reject the new one
                 raise NameTaken(
                     f"a task named {task.name!r} exists already ({task_id}), and this version cannot read it: {why}. "
                     f"Choose another name, or delete {task_id}"
                 )
 
     async def create(self, task: Task) -> str:
-        """A new task under its name; a name is free again once the task that had it was deleted."""
+        """Create a task and return its id. A name is free again once its task was deleted."""
         self.check_free(task)
         task_id = f"{task.name}-{self._rng.getrandbits(32):08x}"
         await self.log.append(str(DownSubject(task_id, "task")), task_record(task))
@@ -128,31 +127,31 @@ class SyncServer:
         return task_id
 
     async def stop_task(self, task_id: str) -> None:
-        """No more is decided; edges serve the fallback, learn nothing and send nothing."""
+        """Stop a task: no more arms are eliminated; edges serve the winner or the fallback, and send nothing."""
         self._known(task_id)
         await self.log.append(str(DownSubject(task_id, "stop")), b"{}")
         await self.wait_for(lambda: task_id not in self.state.tasks or self.state.tasks[task_id].stopped)
 
     async def delete_task(self, task_id: str) -> None:
-        """Edges forget it."""
+        """Delete a task: edges forget it."""
         if task_id not in self.state.unreadable:
             self._known(task_id)
         await self.log.append(str(DownSubject(task_id, "delete")), b"{}")
         await self.wait_for(lambda: task_id in self.state.deleted)
 
     async def expect(self, task_id: str, expectation: Expectation) -> None:
-        """What operators expect of a task from now on."""
-        await self._say_next(task_id, "expect", expectation.record())
+        """Store what operators expect of a task from now on."""
+        await self._append_next(task_id, "expect", expectation.record())
 
     async def switch(self, task_id: str, *, killed: bool) -> None:
-        """The kill switch: edges serve the fallback and learn nothing from it, until it is used again."""
-        await self._say_next(task_id, "kill", switch_record(killed))
+        """Use the kill switch: while a task is killed, edges serve the fallback and learn nothing."""
+        await self._append_next(task_id, "kill", switch_record(killed))
 
     async def discount(self, edge: str) -> list[str]:
-        """What an edge has sent so far counts no more in the tasks that run; the names of those that had something.
+        """Ignore all messages of an edge so far in running tasks; return the names of the tasks that had any.
 
-        A server that lags behind does not know of all messages: it reads first what the log holds now. And an edge that
-        was just shut out may have sent something that the engine had taken and not stored yet: so it looks twice.
+        The server first reads the log to its current end, as it may lag behind. It repeats this after a pause: the
+        engine may not have stored yet what a revoked edge sent last.
         """
         record = discount_record(edge)
         names: dict[str, None] = {}
@@ -161,15 +160,15 @@ class SyncServer:
             end = await self.log.log_end()
             await self.wait_for(lambda end=end: self.state.read >= end)  # type: ignore[misc]
             due = [task for task in self.state.tasks.values() if task.running and task.messages_of(edge)]
-            # All at once: a task must not be decided with this edge while others are told.
-            await asyncio.gather(*(self._say_next(task.task_id, "discount", record) for task in due))
+            # In parallel: no task may use this edge's messages while others are being discounted.
+            await asyncio.gather(*(self._append_next(task.task_id, "discount", record) for task in due))
             names |= dict.fromkeys(task.task.name for task in due if not task.messages_of(edge))
         return list(names)
 
-    # ---- how it works
+    # ---- internals
 
     async def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Until the log, as read, makes it true."""
+        """Return once the records read make the condition true."""
         if condition():
             return
         waiter = condition, asyncio.get_running_loop().create_future()
@@ -184,17 +183,17 @@ class SyncServer:
             raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.state.tasks) or 'none'}")
         return self.state.tasks[task_id]
 
-    async def _say_next(self, task_id: str, kind: str, record: bytes) -> None:
-        """Store a record under the next number of its kind: of two said at once, the second in the log is the last."""
+    async def _append_next(self, task_id: str, kind: str, record: bytes) -> None:
+        """Store a record under the next number of its kind. Of two at once, the later one in the log is in force."""
         number, new = 0, False
 
-        def was_said() -> bool:
+        def was_applied() -> bool:
             return task_id not in self.state.tasks or self.state.tasks[task_id].next_number[kind] > number
 
         while not new:
             number = self._known(task_id).next_number[kind]
             new = await self.log.append(str(DownSubject(task_id, kind, number)), record)
-            await self.wait_for(was_said)
+            await self.wait_for(was_applied)
 
     def _read(self, record: Record) -> None:
         events = self.state.apply(record)
@@ -208,7 +207,7 @@ class SyncServer:
                 future.set_result(None)
 
     def _reply(self, edge: str, question: Question) -> Answer | None:
-        """None while this server has not read all: the edge asks again, and may meet another."""
+        """Answer an edge; None while this server lags behind: the edge retries, perhaps with another server."""
         if not self.has_read:
             return None
         answer = self.state.catch_up(edge, question)
@@ -216,7 +215,7 @@ class SyncServer:
         return answer if ask_again is None else msgspec.structs.replace(answer, ask_again=ask_again)
 
     async def _publish(self) -> None:
-        """Store the eliminations that the core has come to; whoever is first wins, and `_read` will say what it was."""
+        """Store the core's eliminations. The first server wins, and `_read` applies what was stored."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -229,7 +228,7 @@ class SyncServer:
 
 
 def differences(old: Task, new: Task) -> str:
-    """What tells two descriptions apart, for the operator."""
+    """Describe how two tasks differ, for the operator."""
     before, after = old.to_json(), new.to_json()
-    found = [f"{key} is {before[key]!r}, asked is {after[key]!r}" for key in before if before[key] != after[key]]
-    return "; ".join(found) or "it is the same in every field"
+    changed = [f"{key} is {before[key]!r}, asked is {after[key]!r}" for key in before if before[key] != after[key]]
+    return "; ".join(changed) or "it is the same in every field"

@@ -1,7 +1,7 @@
-"""The server's HTTP API for operators: tasks are created, looked at, stopped and deleted here.
+"""The server's HTTP API for operators: create, show, stop and delete tasks.
 
-It keeps nothing: every answer is read from the fold, every change is a record in the log. What answers look like is in
-`admin_views`, what is asked for in `admin_request`, and the document that tells programs of both in `admin_openapi`.
+It has no state: every answer is read from the log state, and every change is a record in the log. `views` defines the
+answers, `requests` the request bodies, and `openapi` the document that describes both.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from outvote.web.limits import Traffic, Watch
 from outvote.web.refusals import Refusals
 
 PATIENCE = 10.0
-"""Seconds in which the engine must have stored a change."""
+"""Seconds until a change must be stored."""
 
 
 @functools.cache
 def _document() -> bytes:
-    """Encoded once: to build it takes longer than most answers."""
+    """Encode the document once: building it takes longer than most answers."""
     return msgspec.json.encode(openapi())
 
 
 class Admin:
-    """What operators can do."""
+    """The endpoints for operators."""
 
     def __init__(self, server: SyncServer, *, tokens: TokenBook | None = None) -> None:
         self.server = server
@@ -62,11 +62,11 @@ class Admin:
         collector = server_metrics.ServerCollector(server, self.refusals, self.traffic)
         self.registry = metrics_page.new_registry(collector)
         self._described: dict[str, tuple[int, TaskDescription]] = {}
-        """By the id of a task: the last record of it that was read, and what was said then."""
+        """Cached descriptions by task id, each with the sequence of the task's last record."""
 
     @property
     def routes(self) -> dict[str, dict[str, Handler]]:
-        """All paths, and per path its methods. A test holds the document against it."""
+        """All paths with their methods. A test compares the OpenAPI document with them."""
         return {
             "/v1/tasks": {"GET": self.list, "POST": self.create},
             "/v1/tasks/{task}": {"GET": self.show, "DELETE": self.delete},
@@ -85,20 +85,20 @@ class Admin:
     # ---- changes
 
     async def create(self, request: Request) -> Response:
-        """The Content-Type is not looked at: what is no JSON is found out anyway."""
+        """Create a task. The Content-Type is ignored: the JSON parser detects anything else."""
         task = read_task(await read_body(request))
         created = await self.create_task(task)
         return answer(summary(created), status=201, headers={"Location": f"/v1/tasks/{created.task_id}"})
 
     async def stop(self, request: Request) -> Response:
-        found = self.find(request)
-        await self.stored(self.server.stop_task(found.task_id))
-        return answer(summary(found))
+        state = self.find(request)
+        await self.stored(self.server.stop_task(state.task_id))
+        return answer(summary(state))
 
     async def switch(self, killed: bool, request: Request) -> Response:
-        found = self.find(request)
-        await self.stored(self.server.switch(found.task_id, killed=killed))
-        return answer(summary(found))
+        state = self.find(request)
+        await self.stored(self.server.switch(state.task_id, killed=killed))
+        return answer(summary(state))
 
     async def delete(self, request: Request) -> Response:
         asked: str = request.path_params["task"]
@@ -107,28 +107,28 @@ class Admin:
         return Response(status_code=204)
 
     async def expect(self, request: Request) -> Response:
-        found = self.find(request)
+        state = self.find(request)
         expectation = read_expectation(await read_body(request))
-        await self.stored(self.server.expect(found.task_id, expectation))
+        await self.stored(self.server.expect(state.task_id, expectation))
         return answer(expectation)
 
     async def discount(self, request: Request) -> Response:
-        """One whose credential was revoked, as a rule; what it sends from now on counts."""
+        """Discount an edge, usually one whose credential was revoked. Its later messages count again."""
         try:
             edge = check_name("an edge's name", request.path_params["edge"])
         except InvalidTask as error:
             raise Refused(422, "invalid-edge", str(error)) from None
         tasks = tuple(await self.stored(self.server.discount(edge)))
-        # Asked afterwards: a server that lagged behind has caught up now.
+        # Checked afterwards: a server that lagged behind has caught up now.
         if edge not in self.server.monitor.edge_names():
             raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
         return answer(Discounted(edge, tasks))
 
     async def create_task(self, task: Task) -> TaskState:
-        """The new task, once it is in the log."""
+        """Create a task and return its state, once it is in the log."""
         return self.server.state.tasks[await self.stored(self.server.create(task))]
 
-    # ---- what there is
+    # ---- queries
 
     async def list(self, request: Request) -> Response:
         return answer(self.tasks())
@@ -140,10 +140,10 @@ class Admin:
         return answer(edge_list(self.server))
 
     async def events(self, request: Request) -> Response:
-        """What has changed, for as long as somebody listens: `data` names tasks by their ids, and the fleet."""
-        told: dict[str, Any] = {"media_type": "text/event-stream", "headers": {"Cache-Control": "no-store"}}
-        if request.method == "HEAD":  # whoever asks for no body would wait for the end of one that has none
-            return Response(**told)
+        """Stream changes while the client is connected: `data` holds ids of tasks, and `fleet`."""
+        options: dict[str, Any] = {"media_type": "text/event-stream", "headers": {"Cache-Control": "no-store"}}
+        if request.method == "HEAD":  # a client that wants no body would wait for a stream that never ends
+            return Response(**options)
         changes = self.server.monitor.changes.watch()
 
         async def lines() -> AsyncIterator[bytes]:
@@ -152,15 +152,15 @@ class Admin:
                     return
                 yield b"data: " + msgspec.json.encode(sorted(topics)) + b"\n\n"
 
-        return StreamingResponse(lines(), **told)
+        return StreamingResponse(lines(), **options)
 
     async def health(self, request: Request) -> Response:
-        """Who has no token where one is needed is told no more than a status."""
+        """Without a required token, only the status is shown."""
         server, well = self.server, self.server.ready
-        told = Health("ok" if well else "unavailable")
+        health = Health("ok" if well else "unavailable")
         if is_known(request):
-            told = Health(told.status, server.log.connected, server.has_read, well, server.state.read)
-        return answer(told, status=200 if well else 503)
+            health = Health(health.status, server.log.connected, server.has_read, well, server.state.read)
+        return answer(health, status=200 if well else 503)
 
     async def metrics(self, request: Request) -> Response:
         text, media_type = metrics_page.render(self.registry, ",".join(request.headers.getlist("accept")))
@@ -170,38 +170,38 @@ class Admin:
         return Response(_document(), media_type="application/json")
 
     def tasks(self) -> TaskList:
-        fold = self.server.state
+        log_state = self.server.state
         return TaskList(
-            tuple(summary(found) for found in fold.tasks.values()),
-            tuple(UnreadableTask(task_id, why) for task_id, why in fold.unreadable.items()),
+            tuple(summary(state) for state in log_state.tasks.values()),
+            tuple(UnreadableTask(task_id, why) for task_id, why in log_state.unreadable.items()),
         )
 
-    def describe_task(self, found: TaskState) -> TaskDescription:
-        """Intervals take a while: they are computed again only when something has changed."""
-        known = self._described.get(found.task_id)
-        if known is None or known[0] != found.touched:
-            known = found.touched, description(found)
-            self._described[found.task_id] = known
-            for gone in [each for each in self._described if each not in self.server.state.tasks]:
+    def describe_task(self, state: TaskState) -> TaskDescription:
+        """Describe a task. Cached until its next record, because computing intervals takes long."""
+        known = self._described.get(state.task_id)
+        if known is None or known[0] != state.touched:
+            known = state.touched, description(state)
+            self._described[state.task_id] = known
+            for gone in [task_id for task_id in self._described if task_id not in self.server.state.tasks]:
                 del self._described[gone]
         return known[1]
 
-    # ---- how it works
+    # ---- internals
 
     def find(self, request: Request) -> TaskState:
-        """By id, else by name."""
+        """Find the requested task by id, else by name."""
         asked: str = request.path_params["task"]
         tasks = self.server.state.tasks
         if asked in tasks:
             return tasks[asked]
         named = self.server.state.named(asked)
         if named is None:
-            there = sorted(found.task.name for found in tasks.values())
-            raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {there or 'none'}")
+            names = sorted(state.task.name for state in tasks.values())
+            raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {names or 'none'}")
         return named
 
     async def stored(self, change: Awaitable[Any]) -> Any:
-        """A change, once it was read back from the log."""
+        """Wait until a change was read back from the log, and return its result."""
         try:
             return await asyncio.wait_for(change, PATIENCE)
         except TimeoutError:
@@ -212,7 +212,7 @@ class Admin:
             ) from None
         except NameTaken as error:
             raise Refused(409, "name-taken", str(error)) from None
-        except InvalidTask as error:  # somebody else was faster
+        except InvalidTask as error:  # another change came first
             raise Refused(409, "tasks-changed", str(error)) from None
 
 
@@ -223,8 +223,8 @@ def make_app(
     tokens: TokenBook | None = None,
     hosts: Collection[str] | None = None,
 ) -> Starlette:
-    """The application. With `tokens` one is needed, with `hosts` the server must be called one of them. `state.watch`
-    is for `run_app`: it counts what clients do not finish."""
+    """Build the application. `tokens` enables authentication; `hosts` limits the accepted Host headers. `state.watch`
+    is for `run_app`: it counts unfinished requests."""
     admin = Admin(server, tokens=tokens)
     shown = None if pages is None else pages(admin)
 
@@ -235,7 +235,7 @@ def make_app(
         ],
         exception_handlers=handlers(shown),
     )
-    app.router.redirect_slashes = False  # a path is there or is not
+    app.router.redirect_slashes = False  # an unknown path is 404, never a redirect
     app.state.pages = shown
     app.state.watch = Watch(admin.traffic)
     app.add_middleware(

@@ -1,4 +1,4 @@
-"""What operators are shown of the fleet: every edge, and whether it is alive."""
+"""The API's answers about the fleet: every edge, and whether it is alive."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from outvote.server.sync_server import SyncServer
 
 
 class FleetEdge(msgspec.Struct, frozen=True):
-    """One edge. `last_sign` is when this server last heard of it, `last_message` when the log last got something of it,
-    both in seconds since 1970; `tasks` counts those of which it has sent something. `several_lives`: its store was
-    lost, copied or set back, or two processes use one name. `discounted` says how many of its messages count no more,
-    since operators discounted it."""
+    """One edge. `last_sign` is its last sign of life at this server, `last_message` when its last message was stored,
+    both in seconds since 1970. `tasks` counts the tasks with its messages. `several_lives`: its store was lost, copied
+    or restored, or two processes use one name. `discounted` is the number of its messages that no longer count."""
 
     edge: str
     state: EdgeState
@@ -28,13 +27,13 @@ class FleetEdge(msgspec.Struct, frozen=True):
 
     @property
     def last(self) -> float | None:
-        """The later of both."""
-        return max((each for each in (self.last_sign, self.last_message) if each is not None), default=None)
+        """The later of `last_sign` and `last_message`."""
+        return max((at for at in (self.last_sign, self.last_message) if at is not None), default=None)
 
 
 class EdgeList(msgspec.Struct, frozen=True):
-    """All edges. One is silent so many seconds after its last sign of life; this server has listened since `since`, and
-    awaits those that it has not heard yet for as long."""
+    """All edges. An edge is silent `silent_after` seconds after its last sign of life. This server has listened since
+    `since`, and awaits edges that it has not heard yet for as long."""
 
     edges: tuple[FleetEdge, ...]
     counts: dict[EdgeState, int]

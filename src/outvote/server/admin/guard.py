@@ -1,7 +1,7 @@
-"""The door of the server's API and pages: who asks is known before anything is looked at.
+"""Authentication middleware of the server's API and pages. It runs before a request is read.
 
-A token comes in a header, or in the cookie of the login page; a page of another site can send neither. What needs no
-token tells nothing of the fleet.
+A token comes in a header or in the cookie of the login page; a page of another origin can send neither. Paths that need
+no token reveal nothing about the fleet.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
 HEALTH: Final = "/healthz"
 OPEN: Final = frozenset({LOGIN, LOGOUT, HEALTH, "/openapi.json"})
-"""What needs no token; `HEALTH` then tells its status only."""
+"""Paths that need no token; `HEALTH` without one returns only its status."""
 STATIC: Final = "/static/"
 LONGEST_LOGIN: Final = 12 * 3600
-"""Seconds that a browser keeps a token."""
+"""Longest lifetime of the login cookie, in seconds."""
 LOOKS: Final = ("GET", "HEAD")
 OWN_PAGES: Final = Origins()
-"""A page of another site, open in an operator's browser, must not change anything here."""
+"""Only our own pages may change anything: a page of another origin in an operator's browser may not."""
 
 Refuse = Callable[[Request, Problem, Mapping[str, str] | None], Response]
 
 
 class AdminGuard:
-    """The middleware. What is known of who asks is in `request.state.visitor`."""
+    """The middleware. It puts the verdict on the token into `request.state.visitor`."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class AdminGuard:
         hosts: Collection[str] | None = None,
         has_login: bool = False,
     ) -> None:
-        """Without `tokens` anybody may do anything; without `hosts` the server may be called anything."""
+        """Without `tokens` anybody may do anything; without `hosts` any Host header is accepted."""
         self._app = app
         self._refuse = refuse
         self._refusals = refusals
@@ -103,38 +103,38 @@ class AdminGuard:
 
 
 def visitor(request: Request) -> Verdict | None:
-    """Who asks; None where nobody needs a token."""
-    found: Verdict | None = getattr(request.state, "visitor", None)
-    return found
+    """Return the verdict on the request's token; None if no tokens are needed."""
+    verdict: Verdict | None = getattr(request.state, "visitor", None)
+    return verdict
 
 
 def is_known(request: Request) -> bool:
-    """Whether more than a status may be told."""
-    found = visitor(request)
-    return found is None or found.role in ("admin", "viewer")
+    """Whether the client may see more than a status."""
+    verdict = visitor(request)
+    return verdict is None or verdict.role in ("admin", "viewer")
 
 
 def is_still_known(request: Request) -> bool:
-    """Whether what was good when an answer began is so now: some go on for days."""
+    """Whether the token is still valid: some answers are streamed for days."""
     look: Callable[[], Verdict] | None = getattr(request.state, "look", None)
     return look is None or look().role is not None
 
 
-# ---- the login page's part
+# ---- the login page
 
 
 def login_path(request: Request, why: str) -> str:
-    """The login page, which leads back to a page that was asked for; what was sent with a form is lost."""
+    """Return the path of the login page, with the requested page as `next`. The content of a form is lost."""
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     back = local_path(asked) if request.method in LOOKS else "/"
-    told = {"next": back} if back != "/" else {}
+    query = {"next": back} if back != "/" else {}
     if why != "missing":
-        told["why"] = why
-    return LOGIN + (f"?{urlencode(told)}" if told else "")
+        query["why"] = why
+    return LOGIN + (f"?{urlencode(query)}" if query else "")
 
 
 def local_path(text: str) -> str:
-    """A path of this server, or its first page: nobody is led elsewhere, nor back to the login."""
+    """Return the text if it is a path of this server, else "/": never redirect elsewhere or back to the login."""
     printable = text.isascii() and text.isprintable() and " " not in text
     if not printable or not text.startswith("/") or text.startswith("//") or "\\" in text:
         return "/"
@@ -142,7 +142,7 @@ def local_path(text: str) -> str:
 
 
 def remember(response: Response, request: Request, token: str, verdict: Verdict) -> None:
-    """The browser sends it from now on: to this server only, from its own pages only, and no script can read it."""
+    """Set the login cookie: the browser sends it to this server only, from its own pages, and hides it from scripts."""
     lasts = min(int(verdict.expires - time.time()), LONGEST_LOGIN)
     response.set_cookie(_cookie(request.url.scheme), quote(token, safe=""), max_age=lasts, **_how(request))
 
@@ -156,15 +156,15 @@ def _how(request: Request) -> dict[str, Any]:
 
 
 def _cookie(scheme: str) -> str:
-    """Browsers take one that begins like this over TLS only, and for no other host."""
+    """Return the cookie's name. Browsers accept the prefix `__Host-` only over TLS and for this host."""
     return "__Host-outvote" if scheme == "https" else "outvote"
 
 
 def _presented(scope: Scope, headers: Mapping[bytes, bytes]) -> bytes | None:
-    """A header that is wrong is not made up for by a cookie."""
+    """Return the token of a request. An invalid header is not replaced by the cookie."""
     if b"authorization" in headers:
         return bearer(headers[b"authorization"])
     if b"cookie" not in headers:
         return None
-    kept = cookie_parser(headers[b"cookie"].decode("latin-1")).get(_cookie(scope.get("scheme", "http")))
-    return None if kept is None else unquote(kept).encode()
+    value = cookie_parser(headers[b"cookie"].decode("latin-1")).get(_cookie(scope.get("scheme", "http")))
+    return None if value is None else unquote(value).encode()

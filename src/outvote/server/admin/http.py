@@ -1,4 +1,4 @@
-"""HTTP for operators, beneath the API and the pages: routes, bodies, refusals. Who may ask is in `admin_guard`."""
+"""HTTP for the API and the pages of operators: routes, bodies, refusals. `guard` does the authentication."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from outvote.server.admin.requests import LARGEST_BODY, Refused
 from outvote.web.problems import Problem, problem
 
 PIECE: Final = 64 * 1024
-"""Bytes."""
+"""Size of a piece, in bytes."""
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Pages(Protocol):
-    """What people look at, beside the API."""
+    """The pages for people, beside the API."""
 
     @property
     def routes(self) -> list[BaseRoute]: ...
 
     def refuse(self, request: Request, problem: Problem) -> Response | None:
-        """A page that says what is wrong; None for who does not want one."""
+        """Return an error page; None if the client does not accept pages."""
 
     async def close(self) -> None:
-        """Nothing of it is left."""
+        """Release all resources."""
 
 
 def route(path: str, by_method: Mapping[str, Handler]) -> Route:
-    """One route for all methods of a path: with several, `Allow` would name those of the first only."""
+    """Make one route for all methods of a path: with several, `Allow` would name only those of the first."""
 
     async def dispatch(request: Request) -> Response:
         return await by_method["GET" if request.method == "HEAD" else request.method](request)
@@ -48,9 +48,9 @@ def answer(body: object, *, status: int = 200, headers: Mapping[str, str] | None
 
 
 class InPieces:
-    """Middleware that sends a large answer piece by piece, each once the client has read enough of those before.
+    """Middleware that sends a large answer in pieces, each once the client has read enough of the previous ones.
 
-    Else a client that does not read would make the server hold all of it, over TLS in a copy of its own.
+    Otherwise a client that does not read would make the server buffer all of it, and once more for TLS.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -69,7 +69,7 @@ class InPieces:
 
 
 async def read_body(request: Request) -> bytes:
-    """At most so many bytes are read."""
+    """Read a body of at most `LARGEST_BODY` bytes."""
     body = bytearray()
     try:
         async for chunk in request.stream():
@@ -81,11 +81,11 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-# ---- what is refused
+# ---- refusals
 
 
 def refuser(pages: Pages | None) -> Callable[..., Response]:
-    """What answers with a problem, or with a page for who looks at pages."""
+    """Return a function that answers with a problem, or with an error page for browsers."""
 
     def refuse(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
         page = None if pages is None else pages.refuse(request, problem)
@@ -99,7 +99,7 @@ def refuser(pages: Pages | None) -> Callable[..., Response]:
 
 
 def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Awaitable[Response]]]:
-    """What Starlette is to do with errors."""
+    """Return the exception handlers for Starlette."""
     refuse = refuser(pages)
 
     async def on_refused(request: Request, error: Exception) -> Response:
@@ -107,16 +107,16 @@ def handlers(pages: Pages | None) -> dict[Any, Callable[[Request, Exception], Aw
         return refuse(request, error.problem)
 
     async def on_http(request: Request, error: Exception) -> Response:
-        """What Starlette itself refuses: unknown paths and methods."""
+        """Refuse unknown paths and methods, which Starlette detects."""
         assert isinstance(error, HTTPException)
-        allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))  # it comes from a set
-        there = f"allowed is {allowed}" if allowed else "see /openapi.json for what there is"
-        detail = f"{request.method} {request.url.path!r} is not possible: {there}"
-        said = Problem("about:blank", error.detail, error.status_code, detail)
-        return refuse(request, said, {"Allow": allowed} if allowed else None)
+        allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))  # sorted: Starlette joins a set
+        hint = f"allowed is {allowed}" if allowed else "see /openapi.json for what there is"
+        detail = f"{request.method} {request.url.path!r} is not possible: {hint}"
+        refusal = Problem("about:blank", error.detail, error.status_code, detail)
+        return refuse(request, refusal, {"Allow": allowed} if allowed else None)
 
     async def on_error(request: Request, error: Exception) -> Response:
-        """The rest; its trace goes to standard error."""
+        """Answer any other error with 500; its traceback goes to standard error."""
         return refuse(request, problem("", 500, "the server failed at this request: its log says where"))
 
     return {Refused: on_refused, HTTPException: on_http, Exception: on_error}

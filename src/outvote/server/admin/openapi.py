@@ -12,49 +12,48 @@ from outvote.server.admin.views import Discounted, Health, TaskDescription, Task
 from outvote.web.openapi import DOCUMENT, TEXT, Operation, content, document
 from outvote.web.problems import Problem
 
-NO_BODY: Final = "No body is needed, and none is read."
-KILL_SWITCH: Final = f"The kill switch: nothing is learnt while it is on. {NO_BODY}"
+NO_BODY: Final = "A body is ignored."
+KILL_SWITCH: Final = f"This is the kill switch: edges learn nothing while it is on. {NO_BODY}"
 OPERATIONS: Final[dict[str, Operation]] = {
     "GET /v1/tasks": Operation("All tasks.", TaskList),
     "POST /v1/tasks": Operation(
-        "A new task: edges begin at once. The body has the fields of a new task, or is a whole record as GET shows "
-        "it under `task`. It is read as JSON whatever its Content-Type says, and also without one.",
+        "Create a task; edges begin at once. The body has the fields of a new task, or is a whole record as GET "
+        "returns it under `task`. It is parsed as JSON; the Content-Type is ignored.",
         TaskSummary,
         body=(NewTask, Task),
         status="201",
     ),
     "GET /v1/tasks/{task}": Operation("One task: its arms, messages, bits and edges.", TaskDescription),
-    "DELETE /v1/tasks/{task}": Operation("Edges forget the task; its name is free again.", status="204"),
+    "DELETE /v1/tasks/{task}": Operation("Delete a task: edges forget it, and its name is free again.", status="204"),
     "POST /v1/tasks/{task}/stop": Operation(
-        "Nothing more is decided: edges serve the winner or the fallback, and send nothing. What is stopped may be "
-        f"stopped again. {NO_BODY}",
+        "Stop a task: no more arms are eliminated; edges serve the winner or the fallback, and send nothing. Stopping "
+        f"again does no harm. {NO_BODY}",
         TaskSummary,
     ),
     "POST /v1/tasks/{task}/kill": Operation(f"Edges serve the fallback at once. {KILL_SWITCH}", TaskSummary),
     "POST /v1/tasks/{task}/revive": Operation(f"The task goes on. {KILL_SWITCH}", TaskSummary),
     "PUT /v1/tasks/{task}/expectation": Operation(
-        "What operators expect of a task, from now on: pages use it to say how long it will take.",
+        "State what operators expect of a task: pages use it to estimate how long it will take.",
         Expectation,
         body=Expectation,
     ),
     "GET /v1/edges": Operation("All edges, and which are alive.", EdgeList),
     "POST /v1/edges/{edge}/discount": Operation(
-        "What this edge has sent so far counts no more, in all tasks that run: for one whose credential was in "
-        "wrong hands. What was eliminated stays so, and what the edge sends from now on counts. It may be said "
-        f"again, and then tells of the tasks in which there was something new. {NO_BODY}",
+        "Discount an edge whose credential was stolen: its messages so far no longer count in running tasks. "
+        "Eliminations stay, and later messages of the edge count. A repetition discounts the messages since the last "
+        f"one, and returns the tasks that had any. {NO_BODY}",
         Discounted,
     ),
     "GET /v1/events": Operation(
-        "What changes, as server-sent events for as long as the connection lasts. The data of each is a JSON list: "
-        "the ids of tasks that have changed, and `fleet` if edges have. An empty list is sent at once, and now and "
-        "then while nothing changes.",
+        "Stream changes as server-sent events. The data of each is a JSON list: the ids of changed tasks, and `fleet` "
+        "if edges have changed. An empty list is sent at once, and regularly while nothing changes.",
         {"text/event-stream": {"schema": {"type": "string"}}},
     ),
     "GET /healthz": Operation(
-        "Whether this server can do its work: 503 if the engine is away, its log is not read yet, or it takes no more.",
+        "Health of this server: 503 if the engine is disconnected, its log is not fully read, or it stores no records.",
         Health,
     ),
-    "GET /metrics": Operation("Figures in Prometheus' text format.", TEXT),
+    "GET /metrics": Operation("Metrics in the Prometheus text format.", TEXT),
     "GET /openapi.json": Operation("This document.", DOCUMENT),
 }
 _NAME: Final = {"schema": {"type": "string", "minLength": 1}}
@@ -63,35 +62,35 @@ _PARAMETERS: Final = {
     "edge": {"description": "The name of an edge."} | _NAME,
 }
 _REFUSALS: Final = {
-    "400": "The body is no JSON object.",
+    "400": "The body is not a JSON object.",
     "404": "There is no such task or edge.",
-    "409": "The name is taken, or the tasks have changed meanwhile.",
+    "409": "The name is taken, or another change came first.",
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
-    "422": "A task, an expectation or a name that cannot be.",
+    "422": "The task, the expectation or the name is invalid.",
     "500": "The server failed.",
-    "503": "The engine has not confirmed the change in time: it may be stored or not.",
+    "503": "The engine did not confirm the change in time: it may or may not be stored.",
 }
 
 
 def openapi() -> dict[str, Any]:
-    found = document(
+    openapi_document = document(
         "Outvote server",
-        {where: each._replace(refusals=_refusals(where, each)) for where, each in OPERATIONS.items()},
+        {where: operation._replace(refusals=_refusals(where, operation)) for where, operation in OPERATIONS.items()},
         parameters=_PARAMETERS,
         refusals={Problem: _REFUSALS},
-        tokens="An admin's; a viewer's for GET and HEAD.",
+        tokens="An admin token; a viewer token suffices for GET and HEAD.",
         without=("/healthz", "/openapi.json"),
     )
-    found["info"]["description"] = (
-        "For operators. A method that a path does not have is answered with 405, and `Allow` names those that it has. "
-        "HEAD is answered wherever GET is."
+    openapi_document["info"]["description"] = (
+        "For operators. An unsupported method is answered with 405, and `Allow` lists the supported ones. HEAD is "
+        "supported wherever GET is."
     )
-    paths = found["paths"]
-    paths["/healthz"]["get"]["responses"]["503"] = {"description": "It cannot.", **content(Health)}
+    paths = openapi_document["paths"]
+    paths["/healthz"]["get"]["responses"]["503"] = {"description": "The server is unavailable.", **content(Health)}
     paths["/v1/tasks"]["post"]["responses"]["201"]["headers"] = {
-        "Location": {"description": "Where the task is shown.", "schema": {"type": "string"}}
+        "Location": {"description": "Path of the task.", "schema": {"type": "string"}}
     }
-    return found
+    return openapi_document
 
 
 def _refusals(where: str, operation: Operation) -> tuple[str, ...]:

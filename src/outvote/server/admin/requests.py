@@ -1,4 +1,4 @@
-"""What operators ask for: a task in JSON. `NewTask` says which fields there are, `Task` whether their values can be."""
+"""Requests of operators: a task in JSON. `NewTask` defines the fields; `Task` validates their values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from outvote.log.records import task_record
 from outvote.web.problems import problem
 
 LARGEST_BODY: Final = 64 * 1024
-"""Bytes of a request, and of a task's record: the engine stores no larger one."""
+"""Largest request and largest task record, in bytes; the engine stores no larger record."""
 MOST_ARMS: Final = 10_000
-"""Where arms or instances are given by their number: more would not fit in a record."""
+"""Largest number of arms or instances; more would not fit in a record."""
 LONGEST_DETAIL: Final = 2_000
-"""Characters of a detail: what differs from a task may be much."""
+"""Longest problem detail, in characters: the differences between two tasks may be long."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Probability = Annotated[float, msgspec.Meta(extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1})]
@@ -51,12 +51,12 @@ class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 _FIELDS: Final = msgspec.structs.fields(NewTask)
-ALLOWED: Final = tuple(each.name for each in _FIELDS)
-REQUIRED: Final = tuple(each.name for each in _FIELDS if each.required)
+ALLOWED: Final = tuple(field.name for field in _FIELDS)
+REQUIRED: Final = tuple(field.name for field in _FIELDS if field.required)
 
 
 class Refused(OutvoteError):
-    """A request that is refused; `kind` is for programs."""
+    """The request is refused; `kind` is a code for programs."""
 
     def __init__(self, status: int, kind: str, detail: str) -> None:
         super().__init__(detail)
@@ -64,7 +64,7 @@ class Refused(OutvoteError):
 
 
 def read_task(body: bytes) -> Task:
-    """A task from a request: the fields of `NewTask`, or a whole record as `GET` gives it."""
+    """Read a task from a request: the fields of `NewTask`, or a whole record as `GET` returns it."""
     try:
         asked: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -85,7 +85,7 @@ def read_task(body: bytes) -> Task:
 
 
 def read_expectation(body: bytes) -> Expectation:
-    """What operators expect of a task, from a request."""
+    """Read an expectation from a request."""
     try:
         return expectation.read_expectation(body)
     except MalformedMessage as error:

@@ -1,6 +1,6 @@
-"""What operators are shown: a task as the log tells it, in the very types from which the API's document is made.
+"""The API's answers about tasks, as types. The OpenAPI document is generated from them.
 
-Pure: everything is computed from the fold. A field that is not here is not answered.
+Pure: everything is computed from the log state. Answers have no other fields.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from outvote.log.log_state import TaskState
 Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
 
 
-# ---- what is answered
+# ---- types of answers
 
 
 class Discounted(msgspec.Struct, frozen=True):
-    """What an edge had sent counts no more in these tasks: those that run, and in which it had sent something since it
-    was last discounted."""
+    """The edge's messages so far no longer count in these tasks: the running ones to which it had sent messages since
+    its last discount."""
 
     edge: str
     tasks: tuple[str, ...]
 
 
 class Messages(msgspec.Struct, frozen=True):
-    """How many there were; one downward for each player."""
+    """Number of messages; a downward message counts once for each player."""
 
     up: int
     down: int
 
 
 class Bits(msgspec.Struct, frozen=True):
-    """Payload bits. `bound` is that of Lemma 2 or Theorem 4, `most` what the codes can cost at most; the bits of Tally
-    have neither before it ends. `instance` is the part that says the instance of a vote."""
+    """Payload bits. `bound` is that of Lemma 2 or Theorem 4, `most` the maximum with the codes in use; Tally has
+    neither. `instance` is the part that names the instance of a vote."""
 
     up: int
     down: int
@@ -53,8 +53,8 @@ class Bits(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(msgspec.Struct, frozen=True):
-    """A task in short. `created` is in seconds since 1970, `refused` counts records of edges that are no message of
-    the task."""
+    """Summary of a task. `created` is in seconds since 1970; `refused` counts records of edges that are no valid
+    message of the task."""
 
     id: str
     name: str
@@ -74,8 +74,8 @@ class TaskSummary(msgspec.Struct, frozen=True):
 
 
 class UnreadableTask(msgspec.Struct, frozen=True):
-    """A task of the log that this version of the server cannot read, and why. It is not judged; edges that can read it
-    go on with it. It can be deleted by its id."""
+    """A task that this version of the server cannot read, and why. The server skips it; edges that can read it continue
+    with it. It can be deleted by its id."""
 
     id: str
     why: str
@@ -89,8 +89,8 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class EliminationView(msgspec.Struct, frozen=True):
-    """When an arm went out: the number of the elimination, its place in the log, how many messages of the task were
-    there before it, and when it was stored, in seconds since 1970."""
+    """The elimination of an arm: its number, its sequence in the log, the number of the task's messages before it, and
+    when it was stored, in seconds since 1970."""
 
     number: int
     record: int
@@ -99,8 +99,8 @@ class EliminationView(msgspec.Struct, frozen=True):
 
 
 class ArmView(msgspec.Struct, frozen=True):
-    """One arm. Tally has trials, successes, the likeliest mean and an interval that holds it, and how much of the
-    evidence is in that would refute the arm, from 0 to 1; votes are counted by instance."""
+    """One arm. Tally has trials, successes, the estimated mean with its confidence interval, and the share of the
+    evidence needed to eliminate the arm, from 0 to 1. Votes are counted by instance."""
 
     arm: str
     index: int
@@ -115,8 +115,8 @@ class ArmView(msgspec.Struct, frozen=True):
 
 
 class LiftView(msgspec.Struct, frozen=True):
-    """By how much the leader is better than one other arm: the difference of their means, and the same relative to the
-    rival's mean; None is without a bound, or not known. All intervals hold together, at all times."""
+    """Lead of the leader over one other arm: the difference of their means, absolute and relative to the rival's mean.
+    None means unbounded or unknown. All intervals hold simultaneously, at all times."""
 
     rival: str
     difference: float
@@ -126,9 +126,9 @@ class LiftView(msgspec.Struct, frozen=True):
 
 
 class EdgeView(msgspec.Struct, frozen=True):
-    """What the log holds of one edge. `incarnations` are the lives of its store, the newest last; `last_sequence` is
-    the highest number of the newest one's messages. `several_lives`: there is more than one. The store was lost, copied
-    or set back, or two processes use one name."""
+    """The messages of one edge. `incarnations` identify its successive stores, the newest last; `last_sequence` is the
+    highest sequence of the newest one. `several_lives` means more than one: the store was lost, copied or restored, or
+    two processes use one name."""
 
     edge: str
     incarnations: tuple[str, ...]
@@ -137,11 +137,11 @@ class EdgeView(msgspec.Struct, frozen=True):
 
 
 class TaskDescription(TaskSummary, frozen=True):
-    """All about one task; `task` is its record, from which it can be created again. `stopped_at` is when it was
-    stopped, `expectation` what operators said last that they expect of it. Of Tally, `leader` is the arm with the
-    highest mean of those that remain, `lifts` says by how much it is better than each other one, and `disagreement` by
-    how many standard deviations more than chance allows the sites' results differ, at the last glance. `discounted` are
-    the edges whose messages count no more: they are still among `messages`, `bits` and `edges`, for they were sent."""
+    """Full description of one task. `task` is its record, from which it can be created again. `stopped_at` is when it
+    was stopped, `expectation` what operators stated last. Tally only: `leader` is the remaining arm with the highest
+    mean, `lifts` its lead over each other arm, and `disagreement` by how many standard deviations the sites' results
+    differ more than chance allows, at the last check. `discounted` are the edges whose messages no longer count;
+    `messages`, `bits` and `edges` still include them."""
 
     stopped_at: float | None
     expectation: Expectation | None
@@ -156,8 +156,8 @@ class TaskDescription(TaskSummary, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether the engine is connected, all that is in its log was read, and more can be stored there. Where tokens are
-    needed, who has none is told the status only."""
+    """Whether the engine is connected, its whole log was read, and it stores new records. Without a required token only
+    the status is shown."""
 
     status: Literal["ok", "unavailable"]
     engine_connected: bool | msgspec.UnsetType = msgspec.UNSET
@@ -166,36 +166,36 @@ class Health(msgspec.Struct, frozen=True):
     records: int | msgspec.UnsetType = msgspec.UNSET
 
 
-# ---- from the fold
+# ---- from the log state
 
 
-def status(found: TaskState) -> Status:
-    """Where the task stands; one that has found its winner stays finished when it is stopped."""
-    server = found.server
-    if found.winner is not None:
+def status(state: TaskState) -> Status:
+    """Return the status of a task. A task with a winner stays finished when it is stopped."""
+    server = state.server
+    if state.winner is not None:
         return "finished"
-    if isinstance(server, VoteServer) and server.finished and found.proposal() is None:  # Remark 1: several may remain
+    if isinstance(server, VoteServer) and server.finished and state.proposal() is None:  # Remark 1: several may remain
         return "finished"
-    if found.stopped:
+    if state.stopped:
         return "stopped"
     return "held" if isinstance(server, TallyServer) and server.held else "running"
 
 
-def summary(found: TaskState) -> TaskSummary:
-    """A task in short."""
-    task, ledger, winner = found.task, found.ledger, found.winner
+def summary(state: TaskState) -> TaskSummary:
+    """Summarize a task."""
+    task, ledger, winner = state.task, state.ledger, state.winner
     return TaskSummary(
-        id=found.task_id,
+        id=state.task_id,
         name=task.name,
         protocol=task.protocol,
-        created=found.history.created,
-        status=status(found),
+        created=state.history.created,
+        status=status(state),
         winner=None if winner is None else task.arms[winner],
-        remaining=tuple(task.arms[arm] for arm in found.announced),
-        stopped=found.stopped,
-        killed=found.killed,
-        held=isinstance(found.server, TallyServer) and found.server.held,
-        hold_reason=found.server.hold_reason if isinstance(found.server, TallyServer) else None,
+        remaining=tuple(task.arms[arm] for arm in state.announced),
+        stopped=state.stopped,
+        killed=state.killed,
+        held=isinstance(state.server, TallyServer) and state.server.held,
+        hold_reason=state.server.hold_reason if isinstance(state.server, TallyServer) else None,
         messages=Messages(ledger.up_messages, ledger.down_messages),
         bits=Bits(
             up=ledger.up_bits,
@@ -205,35 +205,35 @@ def summary(found: TaskState) -> TaskSummary:
             most=None if ledger.bound is None else most_bits(task),
             instance=ledger.instance_bits,
         ),
-        refused=found.refused,
-        edge_count=len({edge for edge, _ in found.highest}),
+        refused=state.refused,
+        edge_count=len({edge for edge, _ in state.highest}),
     )
 
 
-def description(found: TaskState) -> TaskDescription:
-    """All about one task."""
-    short = summary(found)
-    leader = _leader(found)
+def description(state: TaskState) -> TaskDescription:
+    """Describe a task in full."""
+    short = summary(state)
+    leader = _leader(state)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        stopped_at=found.history.stopped,
-        expectation=found.expectation,
-        arms=_arms(found),
-        leader=None if leader is None else found.task.arms[leader],
-        disagreement=found.server.disagreement if isinstance(found.server, TallyServer) else None,
-        lifts=() if leader is None else _lifts(found, leader),
-        votes_needed=tuple(active / 2 for active in found.task.instances),
-        edges=_edges(found),
-        discounted=tuple(found.discounted),
-        task=found.task,
+        stopped_at=state.history.stopped,
+        expectation=state.expectation,
+        arms=_arms(state),
+        leader=None if leader is None else state.task.arms[leader],
+        disagreement=state.server.disagreement if isinstance(state.server, TallyServer) else None,
+        lifts=() if leader is None else _lifts(state, leader),
+        votes_needed=tuple(active / 2 for active in state.task.instances),
+        edges=_edges(state),
+        discounted=tuple(state.discounted),
+        task=state.task,
     )
 
 
-def _arms(found: TaskState) -> tuple[ArmView, ...]:
-    task, server = found.task, found.server
+def _arms(state: TaskState) -> tuple[ArmView, ...]:
+    task, server = state.task, state.server
     eliminated = {
         arm: EliminationView(number, *moment)
-        for number, (elimination, moment) in enumerate(zip(found.eliminations, found.history.eliminations, strict=True))
+        for number, (elimination, moment) in enumerate(zip(state.eliminations, state.history.eliminations, strict=True))
         for arm in elimination.arms
     }
     tally = server if isinstance(server, TallyServer) else None
@@ -249,37 +249,37 @@ def _arms(found: TaskState) -> tuple[ArmView, ...]:
             mean=UNSET if tally is None else tally.mean(index),
             interval=UNSET if tally is None else tally.interval(index),
             evidence=UNSET if tally is None else tally.evidence_share(index),
-            votes=UNSET if votes is None else tuple(votes.votes(index, each) for each in range(len(task.instances))),
+            votes=UNSET if votes is None else tuple(votes.votes(index, i) for i in range(len(task.instances))),
         )
         for index, name in enumerate(task.arms)
     )
 
 
-def _leader(found: TaskState) -> int | None:
-    """Votes cannot tell; of equal ones the lowest index."""
-    if not isinstance(found.server, TallyServer):
+def _leader(state: TaskState) -> int | None:
+    """Return the remaining arm with the highest mean, the lowest index of equals; None for tasks of votes."""
+    if not isinstance(state.server, TallyServer):
         return None
-    means = {arm: found.server.mean(arm) for arm in found.announced}
+    means = {arm: state.server.mean(arm) for arm in state.announced}
     known = {arm: mean for arm, mean in means.items() if mean is not None}
     return max(known, key=lambda arm: (known[arm], -arm), default=None)
 
 
-def _lifts(found: TaskState, leader: int) -> tuple[LiftView, ...]:
-    """Over each arm of which something was reported."""
-    assert isinstance(found.server, TallyServer)
-    told = []
-    for rival, name in enumerate(found.task.arms):
-        if rival != leader and found.server.trials(rival):
-            lift = found.server.lift(leader, rival)
-            told.append(
+def _lifts(state: TaskState, leader: int) -> tuple[LiftView, ...]:
+    """Return the lead over each other arm with reported events."""
+    assert isinstance(state.server, TallyServer)
+    lifts = []
+    for rival, name in enumerate(state.task.arms):
+        if rival != leader and state.server.trials(rival):
+            lift = state.server.lift(leader, rival)
+            lifts.append(
                 LiftView(name, lift.difference, lift.difference_interval, lift.relative, lift.relative_interval)
             )
-    return tuple(told)
+    return tuple(lifts)
 
 
-def _edges(found: TaskState) -> tuple[EdgeView, ...]:
+def _edges(state: TaskState) -> tuple[EdgeView, ...]:
     newest: dict[str, EdgeView] = {}
-    for (edge, incarnation), last in found.highest.items():
+    for (edge, incarnation), last in state.highest.items():
         before = newest[edge].incarnations if edge in newest else ()
         newest[edge] = EdgeView(edge, (*before, incarnation), last, several_lives=edge in newest)
     return tuple(newest[edge] for edge in sorted(newest))
@@ -289,9 +289,9 @@ def _edges(found: TaskState) -> tuple[EdgeView, ...]:
 
 
 def most_bits(task: Task) -> int:
-    """What a task of votes can cost: the bound of Lemma 2 or Theorem 4, or more where its codes can.
+    """Return the most bits that a task of votes can cost: the bound of Lemma 2 or Theorem 4, or more with longer codes.
 
-    The theorem leaves out the bits that name the instance, and the longest of Huffman's words are longer than ⌈log₂K⌉.
+    The theorem omits the bits that name the instance, and the longest Huffman codewords are longer than ⌈log₂K⌉.
     """
     book = Codebook(task)
     longest = max(len(word) for word in book.arm_words)
