@@ -158,9 +158,9 @@ def test_a_server_awaits_edges_from_when_it_can_hear_them(memory: MemoryEngine) 
     clock = Clock()
 
     async def run() -> None:
-        async with operated(memory, clock=clock) as (server, client):
+        async with operated(memory, clock=clock) as (_, client):
             await client.post("/v1/tasks", json=NAMED)
-            again = SyncServer(server.log, clock=clock)
+            again = SyncServer(memory.connect("server"), clock=clock)
             clock.now += 10 * SILENT_AFTER
             await again.start()
             assert {each.state for each in edge_list(again).edges} == {"awaited"}
