@@ -87,7 +87,7 @@ class Acceptor:
     def _has_room(self) -> bool:
         if len(self._connections) + len(self._handshakes) < self._most:
             return True
-        if self._handshakes:
+        if self._tls and self._handshakes:  # without TLS a connection is there at once, and must not be ended
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]
             oldest.cancel()
