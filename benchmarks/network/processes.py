@@ -80,7 +80,7 @@ def command(
     """A program of this Python; with `tree`, another checkout of this repository, its package is the one in there."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
-        cwd=ROOT,
+        cwd=ROOT if tree is None else tree,
         env=None if tree is None else {**os.environ, "PYTHONPATH": str(tree / "src")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
