@@ -44,7 +44,9 @@ class _Judged:
     def discount(self, edge: str) -> None:
         if self.ended or len(self.announced) == 1:
             return  # what is over is left as it is
-        self._under_way = self._eliminations, frozenset(self.core.eliminated)
+        number, were_out = self._under_way  # it may be under way since before an earlier discount
+        earlier = were_out if number == self._eliminations else frozenset()
+        self._under_way = self._eliminations, earlier | frozenset(self.core.eliminated)
         self._events = [each for each in self._events if not (isinstance(each[0], UpSubject) and each[0].edge == edge)]
         self.core = protocols.server(self.task)
         for event in self._events:
