@@ -20,6 +20,7 @@ import logging
 import ssl
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ class Evaluation:
     """`SPLIT` while the task explores, `STATIC` once it has ended, `DISABLED` while its kill switch is on."""
 
 
-class _Base(Generic[_Http]):
+class _Base(ABC, Generic[_Http]):
     """What both clients have: how they connect, and the troubles they have told, so that an outage is one line.
 
     No line of the log holds an arm, a ticket, a reward, or anything that the edge has said.
@@ -140,8 +141,9 @@ class _Base(Generic[_Http]):
         self._lock = threading.Lock()
         self._told: set[tuple[str, str]] = set()
 
+    @abstractmethod
     def _open(self, **settings: Any) -> _Http:
-        raise NotImplementedError
+        """Make the HTTP client."""
 
     def _fall_back(self, task: str, fallback: str | None, error: EdgeError) -> Decision:
         if fallback is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ ANSWER = Answer(read=7, tasks={"shop-1": TaskUpdate(stopped=False, highest=3, co
 Connect = Callable[[str], Awaitable[Log]]
 
 
-class Contract:
+class Contract(ABC):
     """Each test is given a way to connect to one log, which is empty."""
 
+    @abstractmethod
     def run(self, work: Callable[[Connect], Coroutine[Any, Any, None]], tmp_path: Path) -> None:
-        raise NotImplementedError
+        """Do the work on a log of the kind that is tested."""
 
     def test_a_subject_holds_the_first_record_for_ever(self, tmp_path: Path) -> None:
         async def work(connect: Connect) -> None:

@@ -50,7 +50,7 @@ def client_context(ca: Path | None) -> ssl.SSLContext:
 
 
 async def keep_fresh(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """Check the files of a certificate for ever, and use a changed certificate for new connections."""
+    """Reload a certificate whenever its files change. New connections use the new one. Runs until cancelled."""
     renewal = Renewal(context, certificate)
     while True:
         await asyncio.sleep(LOOK_AGAIN)

@@ -46,7 +46,7 @@ class EngineUnreachable(OutvoteError):
 
 
 class Connection(Client):
-    """nats-py's client, changed to reconnect for ever."""
+    """nats-py's client that never gives up reconnecting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Connection(Client):
         access: Access | None,
         again: Callable[[], None],
     ) -> None:
-        """Connect to one of these comma-separated addresses within `patience` seconds; None retries for ever.
+        """Connect to one of these comma-separated addresses within `patience` seconds. None sets no limit.
 
         `again` is called at every reconnection.
         """
@@ -170,7 +170,7 @@ class Connection(Client):
                 raise
 
     async def _renew(self, access: Access, files: WatchedFiles) -> None:
-        """Run for ever: reconnect with a renewed credential. Unsent data is sent after the reconnection."""
+        """Reconnect whenever the credential was renewed. Unsent data is sent afterwards. Runs until cancelled."""
 
         def load() -> None:
             self.credential_expires = access.credential().expires
