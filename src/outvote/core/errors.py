@@ -1,7 +1,10 @@
 """Every error that Outvote raises on purpose. A message says what was received, what is allowed, and what to do.
 
 OutvoteError
-├── InvalidTask             the description of a task, or of a simulation of one, cannot be
+├── InvalidInput            a value that was given is not allowed; carries its field and a code
+│   ├── InvalidTask           of a task
+│   ├── InvalidSettings       of a simulation or a plan
+│   └── InvalidConfiguration  of a process, a fleet or a command: addresses, files, kits, tokens, options
 ├── InvalidEvent            the caller of a player erred; the player has not changed
 │   ├── InvalidReward         not a number in [0, 1]
 │   ├── UnknownArm            an arm that the task does not have (also raised for messages that name one)
@@ -17,14 +20,45 @@ OutvoteError
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 
 class OutvoteError(Exception):
     """The root of the tree."""
 
 
-class InvalidTask(OutvoteError, ValueError):
-    """A value that no task, or no simulation, can have."""
+class InvalidInput(OutvoteError, ValueError):
+    """A value that was given is not allowed.
+
+    `field` is the name of the value, or None where several or none are concerned. `code` says for programs what is
+    wrong: missing, unknown, type, range, choice, duplicate, conflict (does not go with another value), or invalid.
+    The message is the field's name followed by `problem`, so that it can be told under another name (`named`).
+    """
+
+    def __init__(self, problem: str, *, field: str | None = None, code: str = "invalid") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.field = field
+        self.code = code
+
+    def __str__(self) -> str:
+        return self.problem if self.field is None else f"{self.field} {self.problem}"
+
+    def named(self, field: str | None) -> Self:
+        """Return the same error, with the name that whoever gave the value knows it by."""
+        return type(self)(self.problem, field=field, code=self.code)
+
+
+class InvalidTask(InvalidInput):
+    """A value that no task can have."""
+
+
+class InvalidSettings(InvalidInput):
+    """A value that no simulation, or no plan, can have."""
+
+
+class InvalidConfiguration(InvalidInput):
+    """A value that no process, fleet or command can be set up with."""
 
 
 class InvalidEvent(OutvoteError, ValueError):
