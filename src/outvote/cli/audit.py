@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, number, tell
+from outvote.cli.options import add_json, number, seconds, tell
 from outvote.core.errors import InvalidTask
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--events", type=number, default=0, help="go on until there were so many (as many as the task takes)"
     )
     parser.add_argument("--privacy-budget", type=number, metavar="B", help="of differential privacy, for tally (none)")
-    parser.add_argument("--reward-window", type=number, metavar="SECONDS", help="wait so long for rewards (no window)")
+    parser.add_argument(
+        "--reward-window", type=seconds, metavar="TIME", help="wait so long for rewards, like 30s (no window)"
+    )
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
     add_json(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped, and nothing is left behind")

@@ -1,4 +1,4 @@
-"""What the commands share: numbers like 1e6, comma-separated lists, and where results are written."""
+"""What the commands share: numbers, comma-separated lists, and where results are written."""
 
 from __future__ import annotations
 
@@ -6,20 +6,31 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outvote.core.errors import InvalidTask
+from outvote import quantities
+from outvote.core.errors import InvalidConfiguration, InvalidInput
 from outvote.files import write_whole
 
 
 def number(text: str) -> float:
-    """A number; a whole one, however written, becomes an int."""
+    """One number, as people write it."""
+    return _told(quantities.number, text)
+
+
+def seconds(text: str) -> float:
+    """A duration, as people write it."""
+    return _told(quantities.seconds, text)
+
+
+def _told(read: Callable[[str], float], text: str) -> float:
+    """Let argparse tell why a value is refused, after the option's name."""
     try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
-    return int(value) if value.is_integer() else value
+        return read(text)
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def numbers(text: str) -> list[float]:
@@ -83,9 +94,11 @@ def check_writable(path: str | None, what: str) -> None:
         return
     folder = Path(path).resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidTask(f"{what} cannot be written: {folder} must be an existing folder that you may write to")
+        raise InvalidConfiguration(
+            f"{what} cannot be written: {folder} must be an existing folder that you may write to"
+        )
     if Path(path).is_dir():
-        raise InvalidTask(f"{what} must be a file, got the folder {path!r}")
+        raise InvalidConfiguration(f"{what} must be a file, got the folder {path!r}")
 
 
 def write_json(record: dict[str, Any], where: str) -> None:

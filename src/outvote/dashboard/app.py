@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from outvote import __version__
 from outvote.core.errors import InvalidTask
-from outvote.core.task import PROTOCOLS
+from outvote.core.protocols import REGISTRY
 from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
 from outvote.planner.duration import duration
@@ -219,7 +219,7 @@ class Dashboard:
 
     async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
         wrong = None if problem is None else forms.field_of(problem.detail)
-        filled = {"form": form, "problem": problem, "wrong": wrong, "protocols": PROTOCOLS}
+        filled = {"form": form, "problem": problem, "wrong": wrong, "protocols": tuple(REGISTRY)}
         planned = await self._planned(form) if "plan" in form else {"plan": None, "trouble": None, "form": form}
         return self._page(request, "new_task.html", {**planned, **filled}, status=problem.status if problem else 200)
 

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from outvote.core.task import MOST
+from outvote.core.task import MAX_COUNT
 
-_COUNT: Final = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+_COUNT: Final = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 _NAME: Final = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,80}\Z")]
 _HEX: Final = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8,64}\Z")]
 _WORDS: Final = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]{1,64}\Z")]
@@ -24,7 +24,7 @@ KINDS: Final[Mapping[str, tuple[str, Any]]] = {
     "arm": ("the number of an arm, from 0", _COUNT),
     "count": ("a whole number, up to 2⁵³", _COUNT),
     "number": ("a number", float),
-    "sum": ("a sum of rewards, from 0 up to the count of them", Annotated[float, msgspec.Meta(ge=0, le=MOST)]),
+    "sum": ("a sum of rewards, from 0 up to the count of them", Annotated[float, msgspec.Meta(ge=0, le=MAX_COUNT)]),
     "share": ("a number from 0 to 1", Annotated[float, msgspec.Meta(ge=0, le=1)]),
     "flag": ("true or false", bool),
     "name": ("1 to 64 letters, digits, `_` or `-`", _NAME),

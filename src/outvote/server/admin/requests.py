@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from outvote.core.errors import InvalidTask, MalformedMessage, OutvoteError
-from outvote.core.task import NAME, PROTOCOLS, RULES, Task, is_record
+from outvote.core.protocols import REGISTRY
+from outvote.core.task import NAME, Task
 from outvote.log import expectation
 from outvote.log.expectation import Expectation
 from outvote.log.records import task_record
@@ -36,17 +37,16 @@ class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     epsilon: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 1})]
     delta: Probability
     name: Name = "task"
-    protocol: Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(PROTOCOLS)})] = "dme"
+    protocol: Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(REGISTRY)})] = "dme"
     active_players: Positive | None = None
     instances: Annotated[int, msgspec.Meta(ge=1, le=MOST_ARMS)] | list[float] | None = None
-    quorum: Literal["paper", "certified"] = "paper"
+    quorum: Literal["paper", "certified"] | None = None
     code: str | None = None
     code_weights: tuple[float, ...] = ()
     floor: Count | None = None
     privacy_budget: Positive | None = None
     reward_window: Positive | None = None
     fallback: str | None = None
-    rules: int = RULES
     tolerate: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
@@ -75,7 +75,7 @@ def read_task(body: bytes) -> Task:
         for name in ("arms", "instances"):
             if isinstance(asked.get(name), int) and asked[name] > MOST_ARMS:
                 raise InvalidTask(f"{name} must be at most {MOST_ARMS:,} in a network")
-        task = Task.from_json(asked) if is_record(asked) else Task(**_arguments(asked))
+        task = Task.from_json(asked) if "rules" in asked else Task(**_arguments(asked))
         size = len(task_record(task))
         if size > LARGEST_BODY:
             raise InvalidTask(f"a task's record may have {LARGEST_BODY:,} bytes, this has {size:,}: use shorter names")
