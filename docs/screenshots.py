@@ -121,7 +121,7 @@ async def visit(url: str, task: str, means: Sequence[float], events: int, rng: r
             continue
         decision = json.loads(said)
         likes = int(rng.random() < means[decision["index"]])
-        reward = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": likes}
+        reward = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": likes}
         await browser.send("POST", f"/v1/tasks/{task}/reward", reward)
         done += 1
     browser.close()

@@ -55,7 +55,7 @@ async def open_shop(tasks: list[Task], rate: float, seconds: float) -> dict[str,
                 for task in tasks:  # a visitor
                     site = rng.choice(sites)
                     decision = await site.decide(task.name, fallback="card")
-                    share, delay = CHECKOUTS[decision.arm]
+                    share, delay = CHECKOUTS[decision.variant]
                     if rng.random() < share:
                         purchases.append(asyncio.create_task(buy(site, decision, rng.expovariate(1 / delay))))
                 await asyncio.sleep(1 / rate)

@@ -87,7 +87,7 @@ def decide_once(url: str) -> None:
         time.sleep(0.05)
     path = f"{url}/v1/tasks/{TASK['name']}"
     decided = ask(f"{path}/decide", {})
-    ask(f"{path}/reward", {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 1})
+    ask(f"{path}/reward", {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 1})
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:

@@ -59,7 +59,7 @@ class Fleet(NamedTuple):
         until(lambda: httpx.get(here, trust_env=False).status_code == 200, "the edge has the task")
         for _ in range(9):
             decision = request(here + "/decide", {})
-            request(here + "/reward", {"arm": decision["arm"], "ticket": decision["ticket"], "reward": 1})
+            request(here + "/reward", {"variant": decision["variant"], "ticket": decision["ticket"], "reward": 1})
         sent_all(self.edge, "after")
         until(lambda: self.ask("GET", "/v1/tasks/after").json()["messages"]["up"] > 0, "the server has read of it")
         assert self.ask("DELETE", "/v1/tasks/after").status_code == 204
@@ -103,8 +103,8 @@ def with_names(document: dict[str, Any], names: list[str]) -> dict[str, Any]:
                 parameter["schema"] = {"type": "string", "enum": names}
     for kind in ("Reward", "Exposure"):
         fields = known["components"]["schemas"].get(kind, {}).get("properties", {})
-        if "arm" in fields:
-            fields["arm"] = {"enum": ["red", "green", "true", "0", "1", "2"]}
+        if "variant" in fields:
+            fields["variant"] = {"enum": ["red", "green", "true", "0", "1", "2"]}
         if "ticket" in fields:
             fields["ticket"] = {"enum": ["0", "1", "2", 3, None]}
     return known
@@ -207,8 +207,8 @@ def test_a_server_makes_the_task_that_it_is_asked_for_or_says_why_not(fleet: Fle
 
 
 BODIES: dict[str, Any] = {
-    "/v1/tasks/{task}/reward": {"arm": "red", "ticket": "0", "reward": 1},
-    "/v1/tasks/{task}/exposed": {"arm": "red"},
+    "/v1/tasks/{task}/reward": {"variant": "red", "ticket": "0", "reward": 1},
+    "/v1/tasks/{task}/exposed": {"variant": "red"},
     "/v1/tasks/{task}/decide": {},
     "/ofrep/v1/evaluate/flags": {"context": {"targetingKey": "x", "more": [1]}},
     "/ofrep/v1/evaluate/flags/{task}": {"context": {}},

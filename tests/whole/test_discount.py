@@ -416,8 +416,8 @@ def test_the_journal_tells_of_each_once(caplog: pytest.LogCaptureFixture) -> Non
     told.discount("ams")
     for event in told.events:
         journal.note(event, told.state, 0.0)
-    (said,) = [each for each in caplog.records if "edge_discounted" in each.getMessage()]
+    (said,) = [each for each in caplog.records if "site_discounted" in each.getMessage()]
     assert said.levelno == logging.WARNING
     assert said.getMessage() == in_words(
-        "edge_discounted", {"task": "shop", "id": "shop-1", "edge": "ams", "messages": 2}
+        "site_discounted", {"task": "shop", "id": "shop-1", "site": "ams", "messages": 2}
     )
