@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
 from outvote.cli.options import add_json, number, seconds, tell
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from outvote.privacy.audit.judge import Verdict
@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     from outvote.privacy.audit import judge, report, setting
 
     if not isinstance(args.events, int) or not 0 <= args.events <= setting.MOST_EVENTS:
-        raise InvalidTask(f"--events must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}")
+        problem = f"must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}"
+        raise InvalidConfiguration(problem, field="events", code="range")
     chosen = setting.choose(
         protocol=args.protocol,
         edges=args.edges,
