@@ -36,7 +36,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     rewards = (rng.random(events) < 0.5).astype(float).tolist()
     edme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="edme")
-    dme = Task(arms=10, players=64, epsilon=0.5, delta=0.05)
+    dme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="dme")
     tally = Task(arms=10, players=64, epsilon=0, delta=0.05, protocol="tally")
     players: dict[str, Callable[[], protocols.Player | Empty]] = {
         "empty": Empty,

@@ -20,7 +20,7 @@ from outvote.core.votes.schedule import Schedule
 
 
 def new_player(arms: int, *, window: float | None) -> MedianPlayer:
-    task = Task(arms=arms, players=2, epsilon=0.8, delta=0.9, reward_window=window)
+    task = Task(arms=arms, players=2, epsilon=0.8, delta=0.9, reward_window=window, protocol="dme")
     return MedianPlayer(task, "site", schedules=(Schedule(arms, 8.0, math.log(0.9)),))
 
 

@@ -88,7 +88,7 @@ def test_huffman_ties_go_to_the_lower_symbol_however_weights_are_written() -> No
 
 
 def task(arms: int, **options: Any) -> Task:
-    return Task(arms=arms, players=8, epsilon=0.5, delta=0.05, **options)
+    return Task(arms=arms, players=8, epsilon=0.5, delta=0.05, **{"protocol": "dme", **options})
 
 
 def test_the_bits_of_a_vote_are_its_instance_and_then_its_arm() -> None:

@@ -12,7 +12,7 @@ from outvote.core.task import Task
 
 
 def task(arms: int, players: int, **options: Any) -> Task:
-    return Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **options)
+    return Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **{"protocol": "dme", **options})
 
 
 def test_bits_of_dme_under_a_huffman_code() -> None:

@@ -31,7 +31,9 @@ def short(arms: int, log_eta: float = math.log(0.9)) -> Schedule:
 
 def new_player(arms: int) -> MedianPlayer:
     """A player of `dme` with the short epochs of the table above."""
-    return MedianPlayer(Task(arms=arms, players=2, epsilon=0.8, delta=0.9), "site", schedules=(short(arms),))
+    return MedianPlayer(
+        Task(arms=arms, players=2, epsilon=0.8, delta=0.9, protocol="dme"), "site", schedules=(short(arms),)
+    )
 
 
 def play(player: MedianPlayer, turns: int, worth: Sequence[float]) -> list[Vote]:
@@ -94,7 +96,7 @@ def test_a_refused_reward_for_an_eliminated_arm_is_not_even_late() -> None:
 def test_an_epoch_of_a_task_is_as_long_as_the_paper_says() -> None:
     # K = 2, ε = .8, δ = .9, N_γ = 2: η = δ^(2/2) = .9, ε_1 = .2, η_1 = .45: 100·ln(6/.45) = 259.03
     # ε_2 = .15, η_2 = .225: 177.78·ln(6/.225) = 583.71
-    player = MedianPlayer(Task(arms=2, players=2, epsilon=0.8, delta=0.9), 0)
+    player = MedianPlayer(Task(arms=2, players=2, epsilon=0.8, delta=0.9, protocol="dme"), 0)
     assert play(player, 2 * 260 - 1, (0.5, 0.5)) == []
     assert (player.epoch(), player.pulls(0), player.pulls(1)) == (1, 260, 259)
     assert play(player, 1, (0.5, 0.5)) == []

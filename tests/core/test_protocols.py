@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
 
-from outvote.core import protocols, task
+from outvote.core import protocols
+from outvote.core.errors import InvalidTask
+from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 
@@ -15,9 +18,29 @@ def of(protocol: str) -> Task:
     return Task(arms=3, players=2, epsilon=0.5, delta=0.05, protocol=protocol)
 
 
-def test_the_registry_has_the_protocols_of_a_task_and_no_others() -> None:
-    assert tuple(protocols.REGISTRY) == task.PROTOCOLS
-    assert all(entry.summary for entry in protocols.REGISTRY.values())
+def test_a_name_that_is_taken_is_refused_and_the_same_entry_is_not() -> None:
+    before = dict(protocols.REGISTRY)
+    protocols.register("dme", protocols.REGISTRY["dme"])
+    with pytest.raises(InvalidTask, match="protocol must be a new name, got 'dme', which is registered"):
+        protocols.register("dme", protocols.REGISTRY["tally"])
+    assert before == protocols.REGISTRY
+
+
+def test_a_protocol_of_ones_own_has_its_parameters_and_pays_for_no_instances(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = dataclasses.replace(protocols.REGISTRY["dme"], takes=frozenset(), parameters={"pulls": 300, "how": "all"})
+    monkeypatch.setitem(protocols.REGISTRY, "mine", entry)
+    task = Task(arms=3, players=4, epsilon=0.5, protocol="mine", parameters={"pulls": 5})
+    assert task.parameters == {"pulls": 5, "how": "all"}
+    assert Task.from_json(task.to_json()) == task
+    assert task != Task(arms=3, players=4, epsilon=0.5, protocol="mine")
+    ledger = Ledger(task)
+    ledger.send_up(0, Vote(1))
+    assert (task.instances, ledger.instance_bits, ledger.up_bits) == ((), 0, 2)
+    for wrong, told in ({"pull": 5}, "got 'pull'"), ({"pulls": [5]}, "must be numbers and texts"), (5, "an object"):
+        with pytest.raises(InvalidTask, match=told):
+            Task(arms=3, players=4, epsilon=0.5, protocol="mine", parameters=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTask, match="instances is for 'edme', got 2 for 'mine'"):
+        Task(arms=3, players=4, epsilon=0.5, protocol="mine", instances=2)
 
 
 @pytest.mark.parametrize("protocol", ["dme", "edme"])
@@ -33,7 +56,7 @@ def test_a_player_and_a_server_are_made_by_the_name_of_the_protocol(protocol: st
     assert player.remaining == server.remaining == (0, 1)
 
 
-@pytest.mark.parametrize("protocol", task.PROTOCOLS)
+@pytest.mark.parametrize("protocol", protocols.REGISTRY)
 def test_players_of_one_task_are_alike_whatever_generator_they_are_given(protocol: str) -> None:
     one = protocols.player(of(protocol), 0, rng=random.Random(1))
     other = protocols.player(of(protocol), 0)

@@ -63,8 +63,8 @@ def test_a_certified_edme_has_the_same_epochs_in_all_its_instances() -> None:
 
 
 def test_a_task_takes_eta_from_its_quorum_rule() -> None:
-    paper = Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA)
-    certified = Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, quorum="certified")
+    paper = Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, protocol="dme")
+    certified = Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, quorum="certified", protocol="dme")
     assert paper.schedules()[0].pulls(1) == 1073
     # η = .32887, η_1 = .16443, ln(30/.16443) = 5.20645; 256 · 5.20645 = 1332.85: 24 % more than the paper's
     assert certified.schedules()[0].pulls(1) == 1333
@@ -72,7 +72,7 @@ def test_a_task_takes_eta_from_its_quorum_rule() -> None:
 
 def test_eta_of_few_active_players_does_not_underflow() -> None:
     # η = .05^2000 = 1e-2602 is no floating-point number; ln η = 2000 · ln .05 = −5991.46
-    task = Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, active_players=0.001)
+    task = Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, active_players=0.001, protocol="dme")
     schedule = task.schedules()[0]
     assert schedule.log_eta == pytest.approx(-5991.4645, abs=1e-3)
     # 256 · (ln 60 + 5991.4645) = 256 · 5995.5589 = 1534863.08
@@ -82,7 +82,7 @@ def test_eta_of_few_active_players_does_not_underflow() -> None:
 def test_too_few_active_players_are_refused() -> None:
     # 2/N_γ is infinite
     with pytest.raises(InvalidTask, match="infinitely many pulls"):
-        Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, active_players=5e-324)
+        Task(arms=K, players=64, epsilon=EPSILON, delta=DELTA, active_players=5e-324, protocol="dme")
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ Path: TypeAlias = tuple[str | int, ...]
 # ---- participants in the middle of things; every other state: tests/property
 
 # One player, certified: p = δ = .99, η² = 27·3·.99/2, η_1 = 3.166; 4/(.99/4)² = 65.30, 65.30·ln(9/3.166) = 68.2
-WINDOWED = Task(arms=3, players=1, epsilon=0.99, delta=0.99, quorum="certified", reward_window=60)
-NAMED = Task(arms=4, players=["paris", "rome", "berlin"], epsilon=0.5, delta=0.05)
+WINDOWED = Task(arms=3, players=1, epsilon=0.99, delta=0.99, quorum="certified", reward_window=60, protocol="dme")
+NAMED = Task(arms=4, players=["paris", "rome", "berlin"], epsilon=0.5, delta=0.05, protocol="dme")
 WORTH = (1.0, 0.5, 0.0)
 
 

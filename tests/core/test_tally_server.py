@@ -18,7 +18,7 @@ from outvote.core.tally.confidence import JeffreysOutbid, interval, outbid
 from outvote.core.tally.cycle import Cycle
 from outvote.core.tally.homogeneity import FALSE_ALARM
 from outvote.core.tally.server import TallyServer
-from outvote.core.task import MOST, Task
+from outvote.core.task import MAX_COUNT, Task
 
 
 def new_server(arms: int = 3, players: int | Sequence[str] = 4, **options: Any) -> TallyServer:
@@ -142,7 +142,7 @@ def test_a_tally_of_another_size_or_with_too_many_successes_is_refused(successes
     assert message.endswith(f"trials and at most as many successes, got {successes!r} of {trials!r}")
 
 
-@pytest.mark.parametrize("sequence", [-1, MOST, 0.0, 0.5, "0", None, True, math.nan], ids=repr)
+@pytest.mark.parametrize("sequence", [-1, MAX_COUNT, 0.0, 0.5, "0", None, True, math.nan], ids=repr)
 def test_a_sequence_that_is_no_place_is_refused(sequence: Any) -> None:
     server = new_server()
     message = unchanged_but_refused(server, 0, Tally(0, 1, 3, sequence), MalformedMessage)

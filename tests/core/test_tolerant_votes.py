@@ -15,7 +15,9 @@ from outvote.core.votes.server import VoteServer
 
 
 def new_server(arms: int = 3, players: int = 8, tolerate: int = 1, **options: Any) -> VoteServer:
-    return VoteServer(Task(arms=arms, players=players, epsilon=0.5, delta=0.05, tolerate=tolerate, **options))
+    return VoteServer(
+        Task(arms=arms, players=players, epsilon=0.5, delta=0.05, tolerate=tolerate, **{"protocol": "dme", **options})
+    )
 
 
 @pytest.mark.parametrize(("tolerate", "needed"), [(0, 2), (1, 3), (2, 4)])

@@ -19,7 +19,7 @@ from outvote.core.votes.server import VoteServer
 
 
 def new_server(arms: int = 4, players: int | Sequence[str] = 4, **options: Any) -> VoteServer:
-    return VoteServer(Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **options))
+    return VoteServer(Task(arms=arms, players=players, epsilon=0.5, delta=0.05, **{"protocol": "dme", **options}))
 
 
 # ---- decision 8: distinct votes, the quorum, one announcement

@@ -13,7 +13,7 @@ from dashboard.stories import CLOSE, SOON, Story
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.task import Task
 from outvote.dashboard.forecast import DAY, ENOUGH, Forecast, forecast
-from outvote.dashboard.formats import about, count
+from outvote.presenters.formats import about, count
 from outvote.dashboard.planning import PlannerFailed
 from outvote.planner.duration import duration
 from outvote.planner.question import ask as question

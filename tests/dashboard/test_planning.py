@@ -240,7 +240,7 @@ def test_the_process_says_what_is_not_installed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_fleet_that_cannot_reach_a_quorum_never_ends() -> None:
-    votes = Task(arms=2, players=4, epsilon=1e-6, delta=0.05)
+    votes = Task(arms=2, players=4, epsilon=1e-6, delta=0.05, protocol="dme")
     assert planning.answer({"estimate": {**QUICK, "epsilon": 1e-6}, "task": votes.to_json()}) == {"never": True}
 
 

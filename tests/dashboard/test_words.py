@@ -14,7 +14,7 @@ from dashboard.stories import CLOSE, GOOD, SOON, Story, held
 from outvote.core.messages import Tally
 from outvote.core.tally.server import TallyServer
 from outvote.dashboard import words
-from outvote.dashboard.formats import percent, points
+from outvote.presenters.formats import percent, points
 from outvote.log.records import Coder, UpSubject, parse
 
 NUMBERS_OF_VALUE = re.compile(r"lead|ahead of|better than|%|points|lift|succe")

@@ -152,7 +152,7 @@ def test_a_store_that_holds_something_else_is_refused_with_an_error_of_ours(task
 
 
 def test_a_server_that_has_always_more_to_say_is_not_asked_for_ever() -> None:
-    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop")
+    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop", protocol="dme")
     with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
         log = Answering(encode(Answer(9, {}, more=True)))
         edge.log = cast(Log, log)

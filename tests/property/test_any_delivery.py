@@ -105,7 +105,7 @@ def seeded_run(seed: int) -> Fleet:
     if seed % 2:
         task = ShortTask([(2, 1), (3, 1)], protocol="edme", instances=2, **shape)
     else:
-        task = ShortTask([(2, 1)], active_players=rng.randint(1, players), **shape)
+        task = ShortTask([(2, 1)], protocol="dme", active_players=rng.randint(1, players), **shape)
     levels = [[rng.randint(0, 8) for _ in range(arms)] for _ in range(players)]
     fleet = Fleet(task, Rewards(levels, steady=seed % 3 == 0))
     run(fleet, [(rng.choice(KINDS), rng.randrange(2**16)) for _ in range(200)])

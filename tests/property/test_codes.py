@@ -25,7 +25,7 @@ def tasks_with_codes(draw: st.DrawFn, codes: Sequence[str] = CODES) -> Task:
     """Up to forty arms and nine instances: whole powers of two, and numbers beside them."""
     arms = draw(st.integers(2, 9) | st.integers(2, 40))
     code = draw(st.sampled_from(codes))
-    fields: dict[str, Any] = {"arms": arms, "players": 9, "epsilon": 0.5, "delta": 0.5, "code": code}
+    fields: dict[str, Any] = {"arms": arms, "players": 9, "epsilon": 0.5, "delta": 0.5, "code": code, "protocol": "dme"}
     if code == "huffman":
         # Equal weights need ties to be broken the same way everywhere; very unequal ones make long words.
         weights = st.sampled_from([1.0, 2.0, 3.0]) | st.floats(1e-300, 1e300)

@@ -82,7 +82,7 @@ def test_the_best_arm_outlives_every_arm_that_all_honest_voters_drop_before_it(d
     arms, players = data.draw(st.integers(2, 4)), data.draw(st.integers(5, 8))
     tolerate = data.draw(st.integers(1, 2))
     active = data.draw(st.integers(1, max(1, 2 * (players - 2 * tolerate))))
-    fields: dict[str, Any] = {"arms": arms, "players": players, "epsilon": 0.5, "delta": 0.05}
+    fields: dict[str, Any] = {"arms": arms, "players": players, "epsilon": 0.5, "delta": 0.05, "protocol": "dme"}
     task = Task(**fields, active_players=min(active, players), tolerate=tolerate)
     server, bad = VoteServer(task), arms - 1
     waiting: dict[int, list[int]] = {}

@@ -206,7 +206,7 @@ def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_tha
     # 4 instances, 2 arms: a vote is 1 bit and 2 for its instance; up 3·4·1·3, down 3·1·1, against 2·3·4·1·1
     assert most_bits(Task(arms=2, players=3, epsilon=0.5, delta=0.1, protocol="edme", instances=4)) == 39
     # words of 1, 2, 3 and 3 bits: 2·3·3·3
-    skewed = Task(arms=4, players=3, epsilon=0.5, delta=0.1, code="huffman", code_weights=[8, 4, 2, 1])
+    skewed = Task(arms=4, players=3, epsilon=0.5, delta=0.1, code="huffman", code_weights=[8, 4, 2, 1], protocol="dme")
     assert most_bits(skewed) == 54
 
 

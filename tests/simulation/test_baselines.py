@@ -11,7 +11,7 @@ from outvote.core.task import Task
 from outvote.simulation.fleets import make_fleet
 
 # K = 3, ε = .8, η = δ = .5: 100·ln(9/.25) = 358.35; 177.78·ln(9/.125) = 760.30
-TASK = Task(arms=3, players=4, epsilon=0.8, delta=0.5)
+TASK = Task(arms=3, players=4, epsilon=0.8, delta=0.5, protocol="dme")
 WORTH = (1.0, 0.5, 0.0)
 
 

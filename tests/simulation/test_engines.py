@@ -87,7 +87,7 @@ def test_a_trace_a_window_and_another_code_are_for_the_core(tmp_path: Path) -> N
     assert settings(protocol="tally", code="truncated").runs_on == "core"
     with pytest.raises(InvalidTask, match="'fast' cannot run tallies in the code 'truncated'"):
         settings(protocol="tally", code="truncated", engine="fast")
-    window = Task(arms=2, players=2, epsilon=0.5, delta=0.5, reward_window=60.0)
+    window = Task(arms=2, players=2, epsilon=0.5, delta=0.5, reward_window=60.0, protocol="dme")
     assert replace(settings(), task=window).runs_on == "core"
 
 

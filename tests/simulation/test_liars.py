@@ -18,7 +18,7 @@ from outvote.simulation.liars import LIES, Aim, Liar
 from outvote.simulation.settings import read_settings
 
 TALLY: dict[str, Any] = {"arms": 3, "players": 5, "epsilon": 0, "delta": 0.05, "protocol": "tally"}
-DME: dict[str, Any] = {"arms": 3, "players": 8, "epsilon": 0.5, "delta": 0.05}
+DME: dict[str, Any] = {"arms": 3, "protocol": "dme", "players": 8, "epsilon": 0.5, "delta": 0.05}
 
 # ---- the field
 
@@ -42,10 +42,10 @@ def test_of_votes_so_many_that_the_others_can_still_decide(options: dict[str, An
 
 
 def test_the_smallest_instance_of_edme_must_be_able_to_decide() -> None:
-    task = Task(**DME, protocol="edme", instances=[2, 8], tolerate=3)
+    task = Task(**{**DME, "protocol": "edme"}, instances=[2, 8], tolerate=3)
     assert task.quorums == (4, 7)
     with pytest.raises(InvalidTask, match="smaller instances"):
-        Task(**DME, protocol="edme", instances=[6, 8], tolerate=3)
+        Task(**{**DME, "protocol": "edme"}, instances=[6, 8], tolerate=3)
 
 
 # ---- what liars can do, computed

@@ -37,7 +37,7 @@ SLOW_SUCCESSES = Reporting(success=59.0, failure=0.5)
 
 def first_epoch(reporting: Reporting, reward_window: float | None) -> tuple[MedianPlayer, list[int], list[float]]:
     """Run a site until its player's first epoch ends; its player, and the pulls and totals of that epoch."""
-    task = Task(arms=len(MEANS), players=64, epsilon=0.5, delta=0.05, reward_window=reward_window)
+    task = Task(arms=len(MEANS), players=64, epsilon=0.5, delta=0.05, reward_window=reward_window, protocol="dme")
     player = MedianPlayer(task, "site")
     rng = random.Random(SEED)
     agenda: list[tuple[float, int, str, int, int]] = []  # time, order, what, arm, ticket

@@ -269,7 +269,12 @@ class Fleet:
         self.means[rng.randrange(arms)] = best
         self.off, self.reverse = off, reverse
         self.task = Task(
-            arms=arms, players=players, epsilon=self.epsilon, delta=0.5, active_players=rng.uniform(0.1, players)
+            arms=arms,
+            players=players,
+            epsilon=self.epsilon,
+            delta=0.5,
+            active_players=rng.uniform(0.1, players),
+            protocol="dme",
         )
         self.server = VoteServer(self.task)
         self.players = [self.born(player) for player in range(players)]

@@ -36,6 +36,16 @@ class Announced:
         """A decision is held back: whoever never does that says so here."""
         return False
 
+    @property
+    def hold_reason(self) -> str | None:
+        """Why it is held back, for the operator."""
+        return None
+
+    @property
+    def reported(self) -> tuple[int, int]:
+        """Events that messages have told of, and messages of which all or none succeeded; votes tell of none."""
+        return 0, 0
+
     def adopt(self, eliminated: Sequence[int]) -> list[Elimination]:
         """Take over what was really announced, where a log that several servers write to decides: the first one stored
         wins. Returns what is to be announced besides because of it."""

@@ -142,6 +142,21 @@ class Codebook:
         """The price of a message in the ledger."""
         return len(self.encode(message))
 
+    def decode_up(self, bits: str, *, player: PlayerId, sequence: int) -> UpMessage:
+        """The inverse of `encode` for an upward message; the envelope gives its player and sequence."""
+        return self.decode_vote(bits, sequence=sequence)
+
+    def encode_down(self, announced: Sequence[int], message: Elimination) -> str:
+        """The payload of an elimination from the arms that were announced last."""
+        return self.encode(message)
+
+    def decode_down(self, announced: Sequence[int], bits: str) -> Elimination:
+        """The inverse of `encode_down`."""
+        elimination = self.decode_elimination(bits)
+        if not set(elimination.arms) < set(announced):
+            raise MalformedMessage(f"of the arms {list(announced)}, {list(elimination.arms)} cannot be eliminated")
+        return elimination
+
     def decode_vote(self, bits: str, *, sequence: int) -> Vote:
         """The inverse of `encode` for a vote; the envelope gives its sequence."""
         instance, after = self._instances.decode(bits, 0)
@@ -208,6 +223,19 @@ class Codebook:
         if not 0 <= arm < len(self._arms.words):
             raise UnknownArm.of(arm, len(self._arms.words))
         return self._arms.words[arm]
+
+
+class TallyCodebook(Codebook):
+    """The bits of Tally's messages: tallies up, survivors down."""
+
+    def decode_up(self, bits: str, *, player: PlayerId, sequence: int) -> UpMessage:
+        return self.decode_tally(bits, player=player, sequence=sequence)
+
+    def encode_down(self, announced: Sequence[int], message: Elimination) -> str:
+        return self.encode_survivors(announced, message)
+
+    def decode_down(self, announced: Sequence[int], bits: str) -> Elimination:
+        return self.decode_survivors(announced, bits)
 
 
 def check_order(arms: Sequence[int]) -> None:

@@ -37,8 +37,8 @@ class Ledger:
     """Counts every message once when it is sent; a downward message is sent to each of the N players."""
 
     def __init__(self, task: Task) -> None:
-        self.bound = None if task.protocol == "tally" else bits_bound(task)
-        """None for Tally, whose bits have no bound before it ends."""
+        self.bound = task.entry.bits_bound(task, None)
+        """None where nothing bounds the bits before the task ends."""
         self.up_messages = 0
         self.down_messages = 0
         self.up_bits = 0
@@ -50,9 +50,8 @@ class Ledger:
         self.up_bits_by_player: dict[PlayerId, int] = {}
         self.down_bits_per_player = 0
         self._players = task.players
-        self._codebook = Codebook(task)
+        self._codebook = task.entry.codebook(task)
         self._arm_bits = fixed_width(len(task.arms)) if task.code == "implied" else 0
-        self._masks = task.protocol == "tally"
         self._announced = list(range(len(task.arms)))
 
     @property
@@ -73,11 +72,8 @@ class Ledger:
 
     def send_down(self, message: Elimination) -> None:
         """The server sends a message to every player."""
-        if self._masks:
-            bits = len(self._codebook.encode_survivors(self._announced, message))
-            self._announced = [arm for arm in self._announced if arm not in message.arms]
-        else:
-            bits = self._codebook.bits(message)
+        bits = len(self._codebook.encode_down(self._announced, message))
+        self._announced = [arm for arm in self._announced if arm not in message.arms]
         self.down_messages += self._players
         self.down_bits += bits * self._players
         self.down_bits_per_player += bits

@@ -9,16 +9,17 @@ import itertools
 import re
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from outvote.core.errors import InvalidTask, one_of
+from outvote.core.registry import REGISTRY, Entry, Parameter, entry_of
 from outvote.core.votes.schedule import Schedule, certified_log_eta, least_quorum, paper_log_eta
 
-PROTOCOLS = ("dme", "edme", "tally")
+DEFAULT_PROTOCOL = "tally"
+DEFAULT_DELTA = 0.05
 QUORUMS = ("paper", "certified")
-CODES = ("binary", "truncated", "huffman", "implied")
 DEFAULT_INSTANCES = 8
 """Instances of `edme` where none are given: those of the paper's own experiment."""
 DEFAULT_FLOOR = 3
@@ -32,10 +33,10 @@ LEAST_BUDGET = 1e-6
 MOST_BUDGET = 20.0
 """A privacy budget beyond this adds no noise in a lifetime, so it would only pretend."""
 MOST_EPSILON = 0.999999
-"""Of Tally: means that differ by more cannot be told from 0 and 1."""
-RULES = 2
+"""Where ε may be 0: means that differ by more cannot be told from 0 and 1."""
+RULES = 3
 """The number of a task's record and of the rules by which participants judge it. Others are refused."""
-MOST = 2**53
+MAX_COUNT = 2**53
 """Nothing is counted beyond what a floating-point number can count to."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -52,75 +53,96 @@ class Task:
     players: int
     player_names: tuple[str, ...]
     instances: tuple[float, ...]
-    quorum: str
+    quorum: str | None
     code: str
     code_weights: tuple[float, ...]
     floor: int | None
     privacy_budget: float | None
     reward_window: float | None
     fallback: str | None
-    rules: int
     tolerate: int
+    own_parameters: tuple[tuple[str, Parameter], ...]
 
     def __init__(
         self,
         *,
         arms: int | Sequence[str],
         players: int | Sequence[str],
-        epsilon: float,
-        delta: float,
-        protocol: str = "dme",
+        name: str = "task",
+        protocol: str = DEFAULT_PROTOCOL,
+        epsilon: float | None = None,
+        delta: float = DEFAULT_DELTA,
         active_players: float | None = None,
         instances: int | Sequence[float] | None = None,
-        quorum: str = "paper",
+        quorum: str | None = None,
         code: str | None = None,
         code_weights: Sequence[float] = (),
         floor: int | None = None,
         privacy_budget: float | None = None,
         reward_window: float | None = None,
         fallback: str | None = None,
-        name: str = "task",
-        rules: int = RULES,
         tolerate: int = 0,
+        parameters: Mapping[str, Parameter] | None = None,
     ) -> None:
         """Describe a task; anything that cannot be is refused with an `InvalidTask`.
 
-        `arms` and `players` are a number or a list of names. `active_players` is the N_γ of `dme` (default: all
-        players). `instances` is the M of `edme`, or its increasing list of N_γi (default: 8, spread evenly).
+        `arms` and `players` are a number or a list of names. `epsilon` must be given, unless the protocol can look for
+        the very best arm (default: 0). `active_players` is the N_γ of `dme` (default: all players). `instances` is the
+        M of `edme`, or its increasing list of N_γi (default: 8, spread evenly). `quorum` is for votes (default: paper).
         `code` names arms in messages (default: binary; for `tally` implied by a tally's place in its player's cycle).
         `floor` and `privacy_budget` are for `tally`: the fewest events that a message speaks of, and the budget of
         differential privacy (default: no noise). `reward_window` is in seconds: see `outvote.core.batches`.
         `fallback` is the arm that a network serves once the task was stopped (default: the first that remains).
-        `tolerate` is how many players may lie and the guarantee holds all the same (docs/liars.md).
+        `tolerate` is how many players may lie and the guarantee holds all the same (docs/liars.md). `parameters` are
+        those of a protocol that was registered with some.
         """
-        put: Callable[[str, object], None] = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
-        put("name", _name("name", name))
-        put("protocol", _choice("protocol", protocol, PROTOCOLS))
-        put("arms", _arms(arms))
-        tally = protocol == "tally"
-        put("epsilon", _epsilon(epsilon) if tally else _open_unit("epsilon", epsilon))
-        put("delta", _open_unit("delta", delta))
+        entry = entry_of(protocol)
+        _refuse_others_fields(
+            protocol, active_players=active_players, instances=instances, quorum=quorum, floor=floor,
+            privacy_budget=privacy_budget, tolerate=tolerate or None,
+        )  # fmt: skip
         names = () if isinstance(players, int) else _player_names(players)
-        put("player_names", names)
-        put("players", len(names) if names else _count("players", players))
-        put("instances", self._instances(active_players, instances))
-        put("quorum", _choice("quorum", quorum, QUORUMS))
-        put("code", _choice("code", ("implied" if tally else "binary") if code is None else code, CODES))
-        put("code_weights", self._code_weights(code_weights))
-        put("privacy_budget", None if privacy_budget is None else _budget(privacy_budget))
-        put("floor", self._floor(floor))
-        self._refuse_what_the_protocol_lacks()
-        put("reward_window", None if reward_window is None else _positive("reward_window", reward_window))
-        if fallback is not None and fallback not in self.arms:
-            raise InvalidTask(f"fallback must be one of the arms {one_of(self.arms)}, got {_shown(fallback)}")
-        put("fallback", fallback)
-        put("rules", _rules(rules))
-        put("tolerate", self._tolerate(tolerate))
+        count = len(names) or _count("players", players)
+        arm_names = _arms(arms)
+        voters = _instances(entry, count, active_players, instances)
+        chosen_code = entry.codes[0] if code is None else _choice("code", code, entry.codes)
+        budget = None if privacy_budget is None else _budget(privacy_budget)
+        values: dict[str, object] = {
+            "name": _name("name", name),
+            "protocol": protocol,
+            "arms": arm_names,
+            "epsilon": _epsilon(epsilon, entry),
+            "delta": _open_unit("delta", delta),
+            "players": count,
+            "player_names": names,
+            "instances": voters,
+            "quorum": _choice("quorum", quorum or QUORUMS[0], QUORUMS) if "quorum" in entry.takes else None,
+            "code": chosen_code,
+            "code_weights": _code_weights(code_weights, chosen_code, len(arm_names)),
+            "floor": _floor(floor, budget) if "floor" in entry.takes else None,
+            "privacy_budget": budget,
+            "reward_window": None if reward_window is None else _positive("reward_window", reward_window),
+            "fallback": None if fallback is None else _choice("fallback", fallback, arm_names),
+            "tolerate": _tolerate(tolerate, count, voters),
+            "own_parameters": _parameters(entry, parameters or {}),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
         self.schedules()  # refuses an ε whose epochs are infinite
 
     @property
+    def entry(self) -> Entry:
+        """What the protocol is."""
+        return entry_of(self.protocol)
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters of the protocol's own."""
+        return dict(self.own_parameters)
+
+    @property
     def active_players(self) -> float:
-        """N_γ; for several instances the largest N_γi; for `tally`, which needs none, all players."""
+        """N_γ; for several instances the largest N_γi; for protocols that need none, all players."""
         return self.instances[-1] if self.instances else float(self.players)
 
     @property
@@ -139,7 +161,7 @@ class Task:
         return tuple(least_quorum(active) + self.tolerate for active in self.instances)
 
     def schedules(self) -> tuple[Schedule, ...]:
-        """The epochs of each instance; `tally` has none."""
+        """The epochs of each instance, for votes."""
         arms, instances = len(self.arms), len(self.instances)
         if self.quorum == "certified":
             certified = certified_log_eta(self.delta, self.players, arms, instances)
@@ -149,8 +171,52 @@ class Task:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON types; `Task.from_json` is the inverse."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        """The arguments that make an equal task, in plain JSON types, and the number of the rules."""
+        has_one = "active_players" in self.entry.takes
+        return {
+            "rules": RULES,
+            "name": self.name,
+            "protocol": self.protocol,
+            "arms": list(self.arms),
+            "players": list(self.player_names) or self.players,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "active_players": self.instances[0] if has_one else None,
+            "instances": None if has_one or not self.instances else list(self.instances),
+            "quorum": self.quorum,
+            "code": self.code,
+            "code_weights": list(self.code_weights),
+            "floor": self.floor,
+            "privacy_budget": self.privacy_budget,
+            "reward_window": self.reward_window,
+            "fallback": self.fallback,
+            "tolerate": self.tolerate,
+            "parameters": self.parameters,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Task:
+        """Read what `to_json` wrote; unknown, missing and wrong fields are refused, and so are other rules."""
+        if not isinstance(data, Mapping):
+            raise InvalidTask(f"a task must be an object, got {_shown(data)}", code="type")
+        values = dict(data)
+        rules = values.pop("rules", None)  # first: a record of other rules may have other fields
+        if type(rules) is not int or rules != RULES:
+            raise InvalidTask(
+                f"must be {RULES}, got {_shown(rules)}: the task was made for another version of Outvote; "
+                "use that version, or create the task again with this one",
+                field="rules",
+            )
+        if set(values) != ARGUMENTS:
+            wrong = min(set(values) ^ ARGUMENTS, key=str)
+            unknown = wrong in values
+            problem = "is no field of a task's record" if unknown else "is missing from the task's record"
+            raise InvalidTask(problem, field=str(wrong)[:80], code="unknown" if unknown else "missing")
+        task = cls(**values)
+        for field, value in task.to_json().items():
+            if value != data[field]:  # an argument can be left to its default, a record says all
+                raise InvalidTask(f"must be written as {_shown(value)}, got {_shown(data[field])}", field=field)
+        return task
 
     def fingerprint(self) -> str:
         """The same for equal tasks, on every machine; different for different ones."""
@@ -159,120 +225,10 @@ class Task:
             found = _FINGERPRINTS[self] = _fingerprint(self)
         return found
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Task:
-        """Read what `to_json` wrote; unknown, missing and wrong fields are refused, and so are other rules."""
-        if isinstance(data, Mapping) and "rules" in data:
-            _rules(data["rules"])  # first: a record of other rules may have other fields
-        if not is_record(data):
-            given = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-            fields = sorted(cls.__dataclass_fields__)
-            raise InvalidTask(f"a task must have exactly the fields {fields}, got {str(given)[:200]}")
-        values = dict(data)
-        instances = values.pop("instances")
-        players, names = values.pop("players"), values.pop("player_names")
-        for field, value in (("arms", values["arms"]), ("player_names", names), ("instances", instances)):
-            if not isinstance(value, list):
-                raise InvalidTask(f"{field} must be a list, got {_shown(value)}")
-        players = _count("players", players)
-        if names and len(names) != players:
-            raise InvalidTask(f"players must be the number of player_names, {len(names)}, got {_shown(players)}")
-        if values["protocol"] == "dme" and len(instances) == 1:
-            return cls(players=names or players, active_players=instances[0], **values)
-        if values["protocol"] == "tally" and not instances:
-            return cls(players=names or players, **values)
-        return cls(players=names or players, instances=instances, **values)
 
-    def _instances(self, active_players: float | None, instances: int | Sequence[float] | None) -> tuple[float, ...]:
-        """N_γ of each instance: one for `dme`; for `edme` N·i/M (Algorithm 4, line 1) or the list given."""
-        if self.protocol == "tally":
-            for field, value in (("active_players", active_players), ("instances", instances)):
-                if value is not None:
-                    raise InvalidTask(
-                        f"{field} is for 'dme' or 'edme', got {_shown(value)}: 'tally' needs to know none"
-                    )
-            return ()
-        if self.protocol == "dme":
-            if instances is not None:
-                raise InvalidTask(
-                    f"instances are for protocol 'edme', got {_shown(instances)} for 'dme'; use active_players"
-                )
-            return (self._active("active_players", self.players if active_players is None else active_players),)
-        if active_players is not None:
-            raise InvalidTask(
-                f"active_players is for protocol 'dme', got {_shown(active_players)} for 'edme'; use instances"
-            )
-        if instances is None:
-            instances = DEFAULT_INSTANCES
-        if isinstance(instances, int):
-            count = _count("instances", instances)
-            return tuple(self.players * i / count for i in range(1, count + 1))
-        values = tuple(self._active("instances", value) for value in _sequence("instances", instances))
-        if not values or any(a >= b for a, b in itertools.pairwise(values)):
-            raise InvalidTask(
-                f"instances must be a number ≥ 1 or an increasing list of N_γ, got {_shown(list(instances))}"
-            )
-        return values
-
-    def _floor(self, floor: int | None) -> int | None:
-        if self.protocol != "tally":
-            if floor is not None:
-                raise InvalidTask(f"floor is for protocol 'tally', got {_shown(floor)} for {self.protocol!r}")
-            return None
-        if floor is None:
-            return DEFAULT_FLOOR if self.privacy_budget is None else DEFAULT_PRIVATE_FLOOR
-        if isinstance(floor, bool) or not isinstance(floor, int) or not 2 <= floor <= LARGEST_TALLY:
-            raise InvalidTask(f"floor must be a whole number from 2 to {LARGEST_TALLY}, got {_shown(floor)}")
-        return floor
-
-    def _tolerate(self, liars: int) -> int:
-        """So many may lie that the others can still decide, should those say nothing at all."""
-        if isinstance(liars, bool) or not isinstance(liars, int) or not 0 <= 2 * liars < max(self.players, 1):
-            most = (self.players - 1) // 2
-            raise InvalidTask(
-                f"tolerate must be a whole number from 0 to {most}, less than half of the {self.players} players, "
-                f"got {_shown(liars)}"
-            )
-        quorum = min((least_quorum(active) for active in self.instances), default=0)
-        if liars and quorum + liars > self.players - liars:
-            raise InvalidTask(
-                f"tolerate {liars} needs {quorum} + {liars} votes against an arm, and if {liars} of the {self.players} "
-                f"players say nothing there are {self.players - liars}: got too many to tolerate; use fewer, more "
-                f"players, or {'smaller instances' if self.protocol == 'edme' else 'fewer active_players'}"
-            )
-        return liars
-
-    def _refuse_what_the_protocol_lacks(self) -> None:
-        if self.protocol == "tally":
-            if self.quorum != "paper":
-                raise InvalidTask(f"quorum is for 'dme' and 'edme', got {self.quorum!r}: 'tally' counts no votes")
-        else:
-            if self.privacy_budget is not None:
-                raise InvalidTask(
-                    f"privacy_budget is for 'tally', got {_shown(self.privacy_budget)} for {self.protocol!r}"
-                )
-            if self.code == "implied":
-                raise InvalidTask(f"code 'implied' is for protocol 'tally', got it for {self.protocol!r}")
-
-    def _active(self, field: str, value: object) -> float:
-        return _number(field, value, most=self.players, allowed=f"above 0 and at most players = {self.players}")
-
-    def _code_weights(self, weights: Sequence[float]) -> tuple[float, ...]:
-        values = tuple(_positive("code_weights", weight) for weight in _sequence("code_weights", weights))
-        if self.code != "huffman" and values:
-            raise InvalidTask(f"code_weights are for code 'huffman', got {_shown(list(values))} for {self.code!r}")
-        if self.code == "huffman" and len(values) != len(self.arms):
-            raise InvalidTask(
-                f"code 'huffman' needs one weight for each of the {len(self.arms)} arms, got {len(values)} weights"
-            )
-        return values
-
-
-def is_record(data: object) -> bool:
-    """Whether it has the fields of what `to_json` writes."""
-    return isinstance(data, Mapping) and set(data) == set(Task.__dataclass_fields__)
-
-
+DEFAULTS: Mapping[str, Any] = Task.__init__.__kwdefaults__ or {}
+"""Of each argument that need not be given. None: it depends on the others."""
+ARGUMENTS = frozenset(DEFAULTS) | {"arms", "players"}
 _FINGERPRINTS: weakref.WeakKeyDictionary[Task, str] = weakref.WeakKeyDictionary()
 """Every snapshot asks for one, and a task never changes. None keeps a task that is gone: it may name thousands."""
 
@@ -284,42 +240,135 @@ def _fingerprint(task: Task) -> str:
     return hashlib.sha256(json.dumps(task.to_json(), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _rules(rules: object) -> int:
-    if type(rules) is not int or rules != RULES:
+# ---- fields that only some protocols have
+
+
+def _refuse_others_fields(protocol: str, **given: object) -> None:
+    for field, value in given.items():
+        if value is not None and field not in REGISTRY[protocol].takes:
+            takers = one_of(name for name, entry in REGISTRY.items() if field in entry.takes)
+            raise InvalidTask(f"is for {takers}, got {_shown(value)} for {protocol!r}", field=field, code="conflict")
+
+
+def _epsilon(value: object, entry: Entry) -> float:
+    if not entry.exact:
+        if value is None:
+            raise InvalidTask("must be given: how close to the best is good enough", field="epsilon", code="missing")
+        return _open_unit("epsilon", value)
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value == 0):
+        return 0.0
+    epsilon = _number("epsilon", value, most=1.0, excluded=True, allowed="of at least 0 and below 1")
+    if epsilon > MOST_EPSILON:
         raise InvalidTask(
-            f"rules must be {RULES}, got {_shown(rules)}: the task was made for another version of Outvote; "
-            "use that version, or create the task again with this one"
+            f"must be at most {MOST_EPSILON}, got {epsilon!r}: any would do", field="epsilon", code="range"
         )
-    return rules
+    return epsilon
+
+
+def _instances(
+    entry: Entry, players: int, active_players: float | None, instances: int | Sequence[float] | None
+) -> tuple[float, ...]:
+    """N_γ of each instance: one for `dme`; for `edme` N·i/M (Algorithm 4, line 1) or the list given."""
+
+    def active(field: str, value: object) -> float:
+        return _number(field, value, most=players, allowed=f"above 0 and at most {players}, all of them")
+
+    if "active_players" in entry.takes:
+        return (active("active_players", players if active_players is None else active_players),)
+    if "instances" not in entry.takes:
+        return ()
+    if instances is None:
+        instances = DEFAULT_INSTANCES
+    if isinstance(instances, int):
+        count = _count("instances", instances)
+        return tuple(players * i / count for i in range(1, count + 1))
+    values = tuple(active("instances", value) for value in _sequence("instances", instances))
+    if not values or any(a >= b for a, b in itertools.pairwise(values)):
+        raise InvalidTask(
+            f"must be a number ≥ 1 or an increasing list of N_γ, got {_shown(list(instances))}", field="instances"
+        )
+    return values
+
+
+def _floor(floor: int | None, budget: float | None) -> int:
+    if floor is None:
+        return DEFAULT_FLOOR if budget is None else DEFAULT_PRIVATE_FLOOR
+    if isinstance(floor, bool) or not isinstance(floor, int) or not 2 <= floor <= LARGEST_TALLY:
+        raise InvalidTask(
+            f"must be a whole number from 2 to {LARGEST_TALLY}, got {_shown(floor)}", field="floor", code="range"
+        )
+    return floor
+
+
+def _tolerate(liars: int, players: int, voters: tuple[float, ...]) -> int:
+    """So many may lie that the others can still decide, should those say nothing at all."""
+    if isinstance(liars, bool) or not isinstance(liars, int) or not 0 <= 2 * liars < max(players, 1):
+        raise InvalidTask(
+            f"must be a whole number from 0 to {(players - 1) // 2}, fewer than half of all {players}, "
+            f"got {_shown(liars)}",
+            field="tolerate",
+            code="range",
+        )
+    quorum = min((least_quorum(active) for active in voters), default=0)
+    if liars and quorum + liars > players - liars:
+        raise InvalidTask(
+            f"must leave enough votes, got {liars}: a decision needs {quorum} + {liars} votes, and if {liars} of "
+            f"{players} say nothing there are {players - liars}; tolerate fewer, or declare fewer as active",
+            field="tolerate",
+            code="conflict",
+        )
+    return liars
+
+
+def _code_weights(weights: Sequence[float], code: str, arms: int) -> tuple[float, ...]:
+    values = tuple(_positive("code_weights", weight) for weight in _sequence("code_weights", weights))
+    needed = arms if code == "huffman" else 0
+    if len(values) != needed:
+        raise InvalidTask(
+            f"must be {needed or 'no'} numbers with code {code!r}, got {_shown(list(values))}",
+            field="code_weights",
+            code="conflict",
+        )
+    return values
+
+
+def _parameters(entry: Entry, given: Mapping[str, Parameter]) -> tuple[tuple[str, Parameter], ...]:
+    if not isinstance(given, Mapping):
+        raise InvalidTask(f"must be an object, got {_shown(given)}", field="parameters", code="type")
+    for name, value in given.items():
+        if name not in entry.parameters:
+            allowed = one_of(entry.parameters) or "none"
+            raise InvalidTask(f"must be of {allowed}, got {_shown(name)}", field="parameters", code="unknown")
+        if not isinstance(value, bool | int | float | str):
+            raise InvalidTask(f"must be numbers and texts, got {_shown(value)}", field="parameters", code="type")
+    return tuple((name, given.get(name, default)) for name, default in entry.parameters.items())
+
+
+def _budget(value: object) -> float:
+    budget = _number("privacy_budget", value, most=MOST_BUDGET, allowed=f"above 0 and at most {MOST_BUDGET:g}")
+    if budget < LEAST_BUDGET:
+        raise InvalidTask(
+            f"must be at least {LEAST_BUDGET:g}, got {budget!r}: less is all noise",
+            field="privacy_budget",
+            code="range",
+        )
+    return budget
+
+
+# ---- values
 
 
 def _number(field: str, value: object, *, most: float, allowed: str, excluded: bool = False) -> float:
     """A number above 0 and up to `most`, which itself may be excluded."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value <= most or (excluded and value == most):  # type: ignore[operator]
-        raise InvalidTask(f"{field} must be a number {allowed}, got {_shown(value)}")
+        code = "range" if number else "type"
+        raise InvalidTask(f"must be a number {allowed}, got {_shown(value)}", field=field, code=code)
     return float(value)  # type: ignore[arg-type]  # a number, as was just checked
 
 
 def _open_unit(field: str, value: object) -> float:
     return _number(field, value, most=1.0, excluded=True, allowed="above 0 and below 1")
-
-
-def _epsilon(value: object) -> float:
-    """Tally can look for the very best arm."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
-        return 0.0
-    epsilon = _number("epsilon", value, most=1.0, excluded=True, allowed="of at least 0 and below 1")
-    if epsilon > MOST_EPSILON:
-        raise InvalidTask(f"epsilon must be at most {MOST_EPSILON} for 'tally', got {epsilon!r}: any arm would do")
-    return epsilon
-
-
-def _budget(value: object) -> float:
-    budget = _number("privacy_budget", value, most=MOST_BUDGET, allowed=f"above 0 and at most {MOST_BUDGET:g}")
-    if budget < LEAST_BUDGET:
-        raise InvalidTask(f"privacy_budget must be at least {LEAST_BUDGET:g}, got {budget!r}: less is all noise")
-    return budget
 
 
 def _positive(field: str, value: object) -> float:
@@ -337,26 +386,28 @@ def _shown(value: object) -> str:
 
 
 def _count(field: str, value: object, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-        raise InvalidTask(f"{field} must be a whole number of at least {least} and at most {MOST}, got {_shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
+        large = isinstance(value, int) and value > MAX_COUNT
+        allowed = f"a whole number of at {f'most {MAX_COUNT}' if large else f'least {least}'}"
+        raise InvalidTask(f"must be {allowed}, got {_shown(value)}", field=field, code="range")
     return value
 
 
 def _choice(field: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise InvalidTask(f"{field} must be one of {one_of(allowed)}, got {_shown(value)}")
+        raise InvalidTask(f"must be one of {one_of(allowed)}, got {_shown(value)}", field=field, code="choice")
     return value
 
 
 def _sequence(field: str, value: object) -> Sequence[Any]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        raise InvalidTask(f"{field} must be a whole number or a list, got {_shown(value)}")
+        raise InvalidTask(f"must be a whole number or a list, got {_shown(value)}", field=field, code="type")
     return value
 
 
 def _name(field: str, value: str) -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidTask(f"{field} must be 1 to 64 letters, digits, '_' or '-', got {_shown(value)}")
+        raise InvalidTask(f"must be 1 to 64 letters, digits, '_' or '-', got {_shown(value)}", field=field)
     return value
 
 
@@ -364,7 +415,8 @@ def _unique(field: str, values: tuple[str, ...]) -> tuple[str, ...]:
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            raise InvalidTask(f"{field} must be different from each other, got {_shown(value)} twice")
+            problem = f"must be different from each other, got {_shown(value)} twice"
+            raise InvalidTask(problem, field=field, code="duplicate")
         seen.add(value)
     return values
 
@@ -375,14 +427,19 @@ def _arms(arms: int | Sequence[str]) -> tuple[str, ...]:
     names = tuple(_sequence("arms", arms))
     for name in names:
         if not isinstance(name, str) or not name.isprintable() or not 1 <= len(name) <= 64:
-            raise InvalidTask(f"an arm's name must be 1 to 64 printable characters, got {_shown(name)}")
+            raise InvalidTask(f"must have names of 1 to 64 printable characters, got {_shown(name)}", field="arms")
     if len(names) < 2:
-        raise InvalidTask(f"arms must be at least 2, got {len(names)}")
+        raise InvalidTask(f"must be at least 2, got {len(names)}", field="arms", code="range")
     return _unique("arms", names)
 
 
 def _player_names(players: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(_name("a player's name", player) for player in _sequence("players", players))
+    names = tuple(_sequence("players", players))
+    for name in names:
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise InvalidTask(
+                f"must have names of 1 to 64 letters, digits, '_' or '-', got {_shown(name)}", field="players"
+            )
     if not names:
-        raise InvalidTask("players must be at least 1, got 0")
+        raise InvalidTask("must be at least 1, got 0", field="players", code="range")
     return _unique("players", names)

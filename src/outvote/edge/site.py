@@ -19,7 +19,7 @@ from outvote.concurrency import cancel
 from outvote.core import protocols
 from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask
 from outvote.core.events import check_arm, check_reward
-from outvote.core.task import MOST, Task
+from outvote.core.task import MAX_COUNT, Task
 from outvote.edge.hosted_task import HostedTask, restored, saved
 from outvote.edge.store import Save, Store, StoreFailed
 from outvote.log.catch_up import ASK_EVERY, SKIP_ELIMINATIONS, Answer, Question, TaskUpdate
@@ -33,7 +33,7 @@ ASK_AGAIN = 2.0
 """Seconds until the second question after connecting: the server may not have read the newest records yet."""
 ANSWER_PATIENCE = 2.0
 """Seconds without an answer after which the server counts as overloaded."""
-NO_TICKET = MOST - 1
+NO_TICKET = MAX_COUNT - 1
 """Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
 LAG = 15.0
 """Maximum seconds that a server lags behind. After that its view of a task name is trusted, even if a log was lost."""

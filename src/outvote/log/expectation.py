@@ -5,6 +5,7 @@ It is a log record separate from the task, so operators can add or replace it la
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final
 
 import msgspec
@@ -25,7 +26,9 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     def __post_init__(self) -> None:
         if self.baseline is not None and self.difference is not None and self.baseline + self.difference > 1:
             raise InvalidTask(
-                f"baseline and difference must be at most 1 together, got {self.baseline:g} and {self.difference:g}"
+                f"must be at most 1 together with baseline, got {self.difference:g} and {self.baseline:g}",
+                field="difference",
+                code="conflict",
             )
 
     def record(self) -> bytes:
@@ -39,7 +42,11 @@ def read_expectation(payload: bytes) -> Expectation:
     try:
         return _decode(payload)
     except msgspec.ValidationError as error:
-        raise InvalidTask(f"{error}; an expectation is like {EXAMPLE}") from None
+        path = re.search(r"`\$\.(\w+)`$", str(error))  # msgspec has the field in its words only
+        if path is None:
+            raise InvalidTask(f"{error}; an expectation is like {EXAMPLE}") from None
+        problem = str(error).removesuffix(f" - at {path[0]}")
+        raise InvalidTask(f"is wrong: {problem[0].lower()}{problem[1:]}", field=path[1], code="range") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedMessage(f"an expectation must be JSON, like {EXAMPLE}: {error}") from None
 

@@ -15,7 +15,6 @@ from outvote.core.codes import packed_bits
 from outvote.core.errors import MalformedMessage, OutvoteError
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, UpMessage
-from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 from outvote.log.catch_up import Answer, Question, TaskUpdate, encode
 from outvote.log.events import (
@@ -178,7 +177,7 @@ class TaskState:
         discounted = Discount(edge, self.messages_of(edge), record, stored)
         self.discounted.append(discounted)
         self._lives.pop(edge, None)
-        events, unanimous = self._reported()
+        events, unanimous = self.server.reported
         before, self._replay = self._replay, ReplayBuffer()
         self.server = protocols.server(self.task)
         self.due = []
@@ -196,7 +195,7 @@ class TaskState:
             if counted and not buffered.counted:
                 self.refused -= 1
                 self.ledger.send_up(buffered.edge, message, packed_bits(buffered.payload))
-        still_events, still_unanimous = self._reported()
+        still_events, still_unanimous = self.server.reported
         self.discounted_events += events - still_events
         self.discounted_unanimous += unanimous - still_unanimous
         return discounted
@@ -228,13 +227,6 @@ class TaskState:
         if len(eliminated) >= len(self.task.arms):  # the core has another winner: the log decides
             eliminated = [arm for elimination in self.eliminations[: number + 1] for arm in elimination.arms]
         self._note_due(self.server.adopt(eliminated))
-
-    def _reported(self) -> tuple[int, int]:
-        """Tally only: the number of events reported, and of tallies in which none or all succeeded."""
-        server = self.server
-        if not isinstance(server, TallyServer):
-            return 0, 0
-        return sum(server.trials(arm) for arm in range(len(self.task.arms))), server.unanimous
 
     def due_events(self, start: int = 0) -> list[EliminationDue]:
         return [EliminationDue(self.task_id, elimination) for elimination in self.due[start:]]

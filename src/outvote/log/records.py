@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from outvote.core.codes import Codebook, pack, unpack
-from outvote.core.errors import InvalidTask, MalformedMessage
+from outvote.core.codes import pack, unpack
+from outvote.core.errors import InvalidConfiguration, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import NAME, Task
 
@@ -72,9 +72,9 @@ def parse(subject: str) -> UpSubject | DownSubject:
 
 
 def check_name(what: str, name: object) -> str:
-    """Return a name that is valid in a subject; raise `InvalidTask` otherwise."""
+    """Return a name that is valid in a subject; raise `InvalidConfiguration` otherwise."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidTask(f"{what} must be 1 to 64 letters, digits, '_' or '-', got {name!r}")
+        raise InvalidConfiguration(f"{what} must be 1 to 64 letters, digits, '_' or '-', got {name!r}")
     return name
 
 
@@ -119,29 +119,17 @@ class Coder:
     """Encodes and decodes the messages of one task."""
 
     def __init__(self, task: Task) -> None:
-        self._codebook = Codebook(task)
-        self._tally = task.protocol == "tally"
+        self._codebook = task.entry.codebook(task)
 
     def up(self, message: UpMessage) -> bytes:
         return pack(self._codebook.encode(message))
 
     def read_up(self, subject: UpSubject, payload: bytes) -> UpMessage:
-        bits = unpack(payload)
-        if self._tally:
-            return self._codebook.decode_tally(bits, player=subject.edge, sequence=subject.sequence)
-        return self._codebook.decode_vote(bits, sequence=subject.sequence)
+        return self._codebook.decode_up(unpack(payload), player=subject.edge, sequence=subject.sequence)
 
     def down(self, announced: Sequence[int], message: Elimination) -> bytes:
-        """Encode an elimination. `announced` are the arms before it: survivor masks are relative to them."""
-        if self._tally:
-            return pack(self._codebook.encode_survivors(announced, message))
-        return pack(self._codebook.encode(message))
+        """Encode an elimination. `announced` are the arms before it."""
+        return pack(self._codebook.encode_down(announced, message))
 
     def read_down(self, announced: Sequence[int], payload: bytes) -> Elimination:
-        bits = unpack(payload)
-        if self._tally:
-            return self._codebook.decode_survivors(announced, bits)
-        elimination = self._codebook.decode_elimination(bits)
-        if not set(elimination.arms) < set(announced):
-            raise MalformedMessage(f"of the arms {list(announced)}, {list(elimination.arms)} cannot be eliminated")
-        return elimination
+        return self._codebook.decode_down(announced, unpack(payload))

@@ -108,7 +108,7 @@ def ask(
         tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2),
     )
     # The tasks themselves refuse the rest: δ, N_γ, the budget. Votes that tolerate too few liars are left out of plans.
-    Task(arms=count, players=sites, epsilon=question.vote_epsilon, delta=delta, active_players=active)
+    Task(arms=count, players=sites, epsilon=question.vote_epsilon, delta=delta, active_players=active, protocol="dme")
     Task(arms=count, players=sites, epsilon=0, delta=delta, protocol="tally", privacy_budget=privacy_budget)
     return question
 

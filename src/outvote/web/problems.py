@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from outvote.core.errors import (
+    InvalidInput,
     InvalidReward,
-    InvalidTask,
     NoOutstandingDecision,
     OutvoteError,
     UnknownArm,
@@ -27,13 +27,17 @@ LONGEST_DETAIL: Final = 500
 """Maximum characters of a detail: it may quote the request, which may be long."""
 
 
-class Problem(msgspec.Struct, frozen=True):
-    """The body of a refusal. Programs should look at `type`: it distinguishes problems with the same status."""
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The body of a refusal. Programs should look at `type`: it distinguishes problems with the same status. Where one
+    field of the request is at fault, `field` names it and `code` says what is wrong: missing, unknown, type, range,
+    choice, duplicate, conflict or invalid."""
 
     type: str
     title: str
     status: int
     detail: str
+    field: str | None = None
+    code: str | None = None
 
 
 class BodyNotJson(OutvoteError, ValueError):
@@ -68,7 +72,7 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
     # It happens when an edge has crashed and lost the decisions of its last second.
     (UnknownTicket, HTTPStatus.CONFLICT, "unknown-ticket"),
     (InvalidReward, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-reward"),
-    (InvalidTask, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # a path contains no other part of a task
+    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # a path contains no other part of a task
     (InvalidBody, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
     (BodyNotJson, HTTPStatus.BAD_REQUEST, "not-json"),
     (BodyTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large"),
@@ -77,17 +81,26 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
 )
 
 
-def problem(kind: str, status: int, detail: str, longest: int = LONGEST_DETAIL) -> Problem:
-    """Return a problem of this kind. The detail may quote the request: it is cut after `longest` characters."""
-    detail = detail if len(detail) <= longest else detail[:longest] + "…"
+def problem(
+    kind: str,
+    status: int,
+    detail: object,
+    longest: int = LONGEST_DETAIL,
+) -> Problem:
+    """Return a problem of this kind. The detail is a text, or an error, which may name a field. It may quote the
+    request: it is cut after `longest` characters."""
+    text = str(detail)
+    wrong = detail if isinstance(detail, InvalidInput) and detail.field is not None else None
+    field, code = (None, None) if wrong is None else (wrong.field, wrong.code)
+    text = text if len(text) <= longest else text[:longest] + "…"
     if not kind:  # RFC 9457: without a type of its own, the title is the phrase of the status
-        return Problem("about:blank", HTTPStatus(status).phrase, status, detail)
-    return Problem(f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize(), status, detail)
+        return Problem("about:blank", HTTPStatus(status).phrase, status, text, field, code)
+    return Problem(f"urn:outvote:problem:{kind}", kind.replace("-", " ").capitalize(), status, text, field, code)
 
 
 def problem_of(error: Exception) -> Problem:
     """Return the problem of an error. One without an entry is a 500, and reveals nothing internal."""
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
-            return problem(name, status.value, str(error))
+            return problem(name, status.value, error)
     return problem("", 500, "the edge failed at this request: its log says where")

@@ -22,7 +22,7 @@ from outvote.core.tally.evidence import Evidence, log_thresholds
 from outvote.core.tally.guarded import GuardedEvidence
 from outvote.core.tally.homogeneity import Cell, Homogeneity
 from outvote.core.tally.lift import Lift, lift
-from outvote.core.task import MOST, Task
+from outvote.core.task import MAX_COUNT, Task
 
 
 class TallyServer(Announced):
@@ -131,6 +131,10 @@ class TallyServer(Announced):
         """Tallies in which none or all succeeded: without noise they tell what each of their events earned."""
         return sum(often[0] + often[-1] for counts in self._counts for often in counts.values())
 
+    @property
+    def reported(self) -> tuple[int, int]:
+        return sum(self.trials(arm) for arm in range(len(self.task.arms))), self.unanimous
+
     def evidence_share(self, arm: int) -> float:
         """How much of the evidence is in that refutes an arm: from 0, and 1 when it is refuted."""
         needed, _ = log_thresholds(self.task)
@@ -221,7 +225,7 @@ class TallyServer(Announced):
             and type(tally.arm) is type(tally.trials) is type(tally.successes) is type(tally.sequence) is int
             and 0 <= tally.successes <= tally.trials
             and tally.trials in self._sizes
-            and 0 <= tally.sequence < MOST
+            and 0 <= tally.sequence < MAX_COUNT
             and (not self._names or player in self._names)
             and tally.arm == self._cycle.arm(player, tally.sequence)
         ):
@@ -237,7 +241,7 @@ class TallyServer(Announced):
                 f"a tally has {', '.join(map(str, sizes))} trials and at most as many successes, "
                 f"got {tally.successes!r} of {tally.trials!r}"
             )
-        if not is_index(tally.sequence, MOST):
+        if not is_index(tally.sequence, MAX_COUNT):
             raise MalformedMessage(f"a sequence number is a whole number of at least 0, got {tally.sequence!r}")
         if self._names and player not in self._names:
             raise UnknownPlayer(f"unknown player: got {player!r}, declared are {list(self.task.player_names)}")

@@ -39,8 +39,10 @@ class Schedule:
     def __post_init__(self) -> None:
         if not math.isfinite(self._pulls(1)):
             raise InvalidTask(
-                f"the first epoch would need infinitely many pulls: got epsilon {self.epsilon!r} with "
-                f"ln(eta) {self.log_eta!r}; use a larger epsilon or more active players"
+                f"must be larger, got {self.epsilon!r}: with ln(eta) {self.log_eta!r} the first epoch would need "
+                "infinitely many pulls",
+                field="epsilon",
+                code="range",
             )
 
     def epoch_epsilon(self, epoch: int) -> float:
