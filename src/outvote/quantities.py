@@ -49,8 +49,3 @@ def seconds(text: str) -> float:
     except (InvalidInput, OverflowError):
         allowed = "must be a duration like 90, 60s, 30m, 2h or 1d"
         raise InvalidInput(f"{allowed}, got {text[:50]!r}", code="type") from None
-
-
-def plural(count: int, one: str) -> str:
-    """Say how many: “1 site”, “3 sites”."""
-    return f"{count:,} {one}{'' if count == 1 else 's'}"

@@ -67,7 +67,7 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
     return err.strip().removeprefix("outvote task: error: ")
 
 
-CREATE = ("create", "--name", "shop", "--arms", "2", "--players", "2")
+CREATE = ("create", "--name", "shop", "--variants", "2", "--sites", "2")
 
 
 def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
@@ -211,11 +211,11 @@ def test_any_other_http_server_is_told_for_every_action(
             assert refused(capsys, 1, *action, "--server", url).startswith(said)
 
 
-@pytest.mark.parametrize("named", [{}, {"field": "arms", "code": "range"}])
+@pytest.mark.parametrize("named", [{}, {"field": "variants", "code": "range"}])
 def test_a_refused_value_is_told_in_the_servers_words(
     capsys: pytest.CaptureFixture[str], named: dict[str, str]
 ) -> None:
-    detail = "arms must be from 2 to 9, got 1"
+    detail = "variants must be from 2 to 9, got 1"
     with answering(422, json.dumps({"detail": detail} | named).encode()) as url:
         assert refused(capsys, 2, *CREATE, "--server", url) == detail
         with pytest.raises(InvalidInput) as refusal:

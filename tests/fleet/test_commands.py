@@ -305,7 +305,7 @@ def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Star
     def messages() -> int:
         return int(sum(each["messages"] for each in operator.get("/v1/edges").json()["edges"]))
 
-    words = ["task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--arms=2", "--players=3"]
+    words = ["task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--variants=2", "--sites=3"]
     assert main(words) == 0
     until(lambda: len(request(f"{edge}/v1/tasks")["tasks"]) == 1, "the edge has heard of the task")
     for _ in range(9):

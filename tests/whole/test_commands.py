@@ -34,8 +34,8 @@ from outvote.cli.main import main
 from outvote.cli.serving import Failed
 from outvote.cli.task_show import when
 
-CREATE = ["create", "--name", "shop", "--arms", "red,green,blue", "--players", "ams,fra"]
-VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--arms", "4", "--players", "3"]
+CREATE = ["create", "--name", "shop", "--variants", "red,green,blue", "--sites", "ams,fra"]
+VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--variants", "4", "--sites", "3"]
 EXPECTED = {"traffic": 50_000, "baseline": 0.1, "difference": 0.02}
 SAID = ["--traffic", "5e4", "--baseline", ".1", "--difference", ".02"]
 MEANS = {"red": 0.2, "green": 0.9, "blue": 0.1}
@@ -200,11 +200,10 @@ def test_a_task_is_created_from_a_file_and_options_come_on_top(
     server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "shop.toml"
-    file.write_text('name = "shop"\narms = ["red", "green"]\nplayers = 5\nfloor = 7\nreward_window = 60\n')
-    task(capsys, server, "create", "--file", str(file), "--players", "ams,fra", "--privacy-budget", "2")
+    file.write_text('name = "shop"\nvariants = ["red", "green"]\nsites = 5\nfloor = 7\nreward_window = 60\n')
+    task(capsys, server, "create", "--file", str(file), "--sites", "ams,fra", "--privacy-budget", "2")
     record = task(capsys, server, "show", "shop")["task"]
-    assert record["arms"] == ["red", "green"]
-    assert record["player_names"] == ["ams", "fra"]
+    assert (record["variants"], record["sites"]) == (["red", "green"], ["ams", "fra"])
     assert (record["protocol"], record["epsilon"], record["delta"]) == ("tally", 0, 0.05)
     assert (record["floor"], record["privacy_budget"], record["reward_window"]) == (7, 2, 60)
 
@@ -226,13 +225,13 @@ def test_tasks_are_tables_for_people(
     assert [line.split()[-1] for line in listed.splitlines()] == ["bound", "none", "36"]
     assert len(json.loads((tmp_path / "tasks.json").read_text())["tasks"]) == 2
     shop = told("show", "shop")
-    assert "tally on 3 arms, 2 players, ε 0, δ 0.05: running" in shop
+    assert "tally on 3 variants, 2 sites, ε 0, δ 0.05: running" in shop
     assert "0.000 and 1.000" in shop
     assert re.search(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+ \(\d+ s ago\): created\n", shop)
     assert "expected" not in shop
     assert "no bound" in shop
     votes = told("show", "votes")
-    assert "0 of 1.5" in votes
+    assert "0 of 2" in votes
     assert "bound 36" in votes
     assert told("stop", "votes").startswith("stopped votes (votes-")
     assert re.search(r"ago\): created\n.* ago\): stopped\n$", told("show", "votes"))
@@ -314,13 +313,14 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     at = ["task", "--server", server.url("server")]
     made = task(capsys, server, *CREATE)
     taken = refused(capsys, 1, *at, *CREATE, "--delta", ".1")
-    assert taken == f"a task named 'shop' exists already ({made['id']}): delta is 0.05, asked is 0.1"
-    assert refused(capsys, 2, *at, "create", "--name", "x", "--arms", "red", "--players", "2").startswith("arms must")
-    assert "missing: epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--arms", "4", "--players", "3")
-    assert "give --name" in refused(capsys, 2, *at, "create", "--arms", "2")
+    assert taken == f"name must be a new one, got 'shop', which {made['id']} has: δ: 0.05, asked is 0.1"
+    one = ["create", "--name", "x", "--variants", "red", "--sites", "2"]
+    assert refused(capsys, 2, *at, *one).startswith("variants must")
+    assert "epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--variants", "4", "--sites", "3")
+    assert "name must be given" in refused(capsys, 2, *at, "create", "--variants", "2")
     file = tmp_path / "wrong.toml"
     for text, error in (
-        ('name = "x"\ncolour = 3', "unknown field 'colour': a task has arms"),
+        ('name = "x"\ncolour = 3', "unknown field 'colour': a task has variants"),
         ("name = ", "must be TOML"),
         ('name = "x"\nwhen = 2020-01-01', "numbers, texts and lists of them only"),
     ):
@@ -367,7 +367,7 @@ def test_what_is_taken_is_refused_before_anything_is_started(
         (["server", "--engine-host", "10.0.0.5"], "the engine listens at '10.0.0.5', which others can reach"),
         (["task", "show", ".."], "task must be a name or an id, got '..'"),
         (["task", "expect", "shop"], "nothing is expected: give --traffic, --baseline or --difference"),
-        (["task", *CREATE, "--baseline", ".9", "--difference", ".2"], "must be at most 1 together, got 0.9 and 0.2"),
+        (["task", *CREATE, "--baseline", ".9", "--difference", ".2"], "at most 1 together with baseline, got 0.2 and 0.9"),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(

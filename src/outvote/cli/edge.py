@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from outvote.cli import security, serving
 from outvote.cli.options import add_json, tell
 from outvote.core.errors import InvalidConfiguration
-from outvote.quantities import plural
+from outvote.presenters.formats import plural
 
 if TYPE_CHECKING:
     from outvote.access.kits import EdgeKit

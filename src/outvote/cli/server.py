@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from outvote.cli import security, serving
 from outvote.cli.options import add_json, tell
 from outvote.core.errors import InvalidConfiguration
-from outvote.quantities import plural
+from outvote.presenters.formats import plural
 
 if TYPE_CHECKING:
     import socket

@@ -25,7 +25,7 @@ from outvote.cli.options import (
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidConfiguration, InvalidTask, OutvoteError
 from outvote.presenters import task_fields
-from outvote.quantities import plural
+from outvote.presenters.formats import plural
 
 EXAMPLE = """\
 examples:

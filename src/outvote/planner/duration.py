@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outvote.quantities import plural
+from outvote.presenters.formats import plural
 
 
 def duration(days: float) -> str:
