@@ -65,4 +65,4 @@ def _row(shown: TaskSummary, found: TaskState) -> Row:
     if shares:
         best = max(shares, key=lambda arm: (shares[arm], -arm))
         ahead, mean = found.task.arms[best], shares[best]
-    return Row(shown, arms, ahead, mean, pips, present.silence())
+    return Row(shown, arms, ahead, mean, pips, present.silence)

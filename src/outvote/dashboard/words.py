@@ -40,7 +40,8 @@ def headline(shown: TaskDescription) -> str:
     if shown.messages.up == 0:
         return f"Waiting for the first message of an edge; {left}."
     if shown.leader is None:
-        return f"{left}.{presenter(shown.protocol).silence()}"
+        silence = presenter(shown.protocol).silence
+        return f"{left}. {silence.capitalize()} which of them is ahead." if silence else f"{left}."
     leading = next(each for each in shown.variants if each.variant == shown.leader)
     mean = None if leading.mean is UNSET else leading.mean
     return f"{shown.leader} leads with {percent(mean)}.{_margin(shown)} {left}."

@@ -35,6 +35,8 @@ class Presenter:
     """The template of the table of variants."""
     figures: tuple[str, ...] = ()
     """Figures of the task's page beside those that every task has."""
+    silence = ""
+    """Why nobody is said to be ahead, if the messages never tell."""
     bound_is = "the most it can cost is"
     demo = Scenario((0.8, 0.5, 0.1), variants=3, pace=120, epsilon=0.5)
     audit = demo
@@ -70,10 +72,6 @@ class Presenter:
         """What is guaranteed of a winner."""
         good = "it is the best" if task.epsilon == 0 else f"it is within {task.epsilon:g} of the best"
         return f"{good}, with probability {1 - task.delta:g} at least"
-
-    def silence(self) -> str:
-        """Why nobody is said to be ahead, if that can be said."""
-        return ""
 
     def bits_bound(self, state: TaskState) -> tuple[int, str]:
         """What the bits are compared with, and why; 0 where nothing bounds them."""

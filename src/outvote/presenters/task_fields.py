@@ -41,7 +41,7 @@ def _separated(text: str) -> list[str]:
 
 def count_or_names(text: str) -> int | list[str]:
     """Read how many there are, or their names: one in a line, or separated by commas."""
-    grouped = re.fullmatch(r"\d{1,3}(?:,\d{3})+|\d{1,15}", text.strip())
+    grouped = re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15}", text.strip())
     return int(text.replace(",", "")) if grouped else _separated(text)
 
 
@@ -108,7 +108,7 @@ WEIGHTS: Final = Kind(
 INSTANCES: Final = Kind(
     count_or_numbers,
     {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_NAMES}, {**WEIGHTS.schema, "minItems": 1}]},
-    {"[]": "number"},
+    {"": "number", "[]": "number"},
     _listed,
 )
 

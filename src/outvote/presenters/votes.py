@@ -24,6 +24,7 @@ class VotesPresenter(Presenter):
     messages = "votes"
     variants_part = "variants_votes.html"
     figures = ("votes",)
+    silence = "votes do not tell"
     bound_is = "the paper's bound is"
     # The paper's schedule goes with 1/ε²: at .95 with 4 arms a site needs some 2,000 events, at .5 with 10 arms 60,000.
     demo = Scenario((0.8, 0.55, 0.1), variants=4, pace=3000, epsilon=0.95)
@@ -47,9 +48,6 @@ class VotesPresenter(Presenter):
             return super().promise(task)
         good = f"it is within {task.epsilon:g} of the best"
         return f"{good}, by the paper with probability {1 - task.delta:g}, though its proof has a gap"
-
-    def silence(self) -> str:
-        return " Votes do not tell which of them is ahead."
 
     def bits_bound(self, state: TaskState) -> tuple[int, str]:
         bound, most = bits_bound(state.task), most_bits(state.task)

@@ -212,9 +212,8 @@ class Admin:
             return tasks[asked]
         named = self.server.state.named(asked)
         if named is None:
-            names = listed(sorted(state.task.name for state in tasks.values()), most=10)
-            there = f"there are {names}" if tasks else "there are none"
-            raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, {there}")
+            names = sorted(state.task.name for state in tasks.values()) or ["none"]
+            raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {listed(names, most=10)}")
         return named
 
     async def stored(self, change: Awaitable[Any]) -> Any:

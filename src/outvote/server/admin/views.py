@@ -136,9 +136,9 @@ class EdgeView(msgspec.Struct, frozen=True):
 class TaskDescription(TaskSummary, frozen=True):
     """Full description of one task. `task` is what it was created with, from which it can be created again.
     `stopped_at` is when it was stopped, `expectation` what operators stated last. Counts only: `leader` is the
-    remaining variant with the highest mean, `lifts` its lead over each other variant, and `disagreement` by how many standard
-    deviations the sites' results differ more than chance allows, at the last check. `discounted` are the edges whose
-    messages no longer count; `messages`, `bits` and `edges` still include them."""
+    remaining variant with the highest mean, `lifts` its lead over each other variant, and `disagreement` by how many
+    standard deviations the sites' results differ more than chance allows, at the last check. `discounted` are the edges
+    whose messages no longer count; `messages`, `bits` and `edges` still include them."""
 
     stopped_at: float | None
     expectation: Expectation | None
