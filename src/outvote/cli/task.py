@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from outvote.cli.options import (
     write_result,
 )
 from outvote.cli.serving import Failed
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidConfiguration, InvalidTask, OutvoteError
 from outvote.presenters import task_fields
+from outvote.presenters.formats import plural
 
 EXAMPLE = """\
 examples:
@@ -110,6 +112,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     ):
         action = _add(actions, name, summary, f"{name} banner", run)
         action.add_argument("task", metavar="TASK", help="its name or id")
+        if name == "delete":
+            action.add_argument("--yes", action="store_true", help="do not ask first")
         add_json(action)
     action = _add(actions, "watch", "follow a task until it has ended", "watch banner", watch)
     action.add_argument("task", metavar="TASK", help="its name or id")
@@ -151,7 +155,8 @@ def create(args: argparse.Namespace) -> int:
     made = ask(args, "POST", "/v1/tasks", fields)
     if said:
         made["expectation"] = _expect_of_new(args, made, said)
-    tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
+    follow = f"outvote task watch {made['name']}{asking.as_given(args)}"
+    tell(args, made, f"created {made['name']} ({made['id']}); follow it with: {follow}")
     return 0
 
 
@@ -167,17 +172,19 @@ def _expectation(args: argparse.Namespace) -> dict[str, float]:
 
 def _expect_of_new(args: argparse.Namespace, made: dict[str, Any], said: dict[str, float]) -> dict[str, Any]:
     try:
-        return ask(args, "PUT", _path(made["id"]) + "/expectation", said)
+        return ask(args, "PUT", _path(made["id"]) + "/expectation", said, holds="traffic")
     except OutvoteError as error:
+        words = "".join(f" --{name} {value}" for name, value in said.items())
         raise Failed(
-            f"{made['name']} ({made['id']}) was created, but not what is expected of it: {error}. Say it again with "
-            f"outvote task expect {made['name']}"
+            f"{made['name']} ({made['id']}) was created, but not what is expected of it: {error}. Say it again with: "
+            f"outvote task expect {made['name']}{words}{asking.as_given(args)}"
         ) from None
 
 
 def look(what: str, args: argparse.Namespace) -> int:
     """Show the tasks, one task, or the edges."""
-    found = ask(args, "GET", _path(args.task) if what == "task" else f"/v1/{what}")
+    holds = {"tasks": "unreadable", "task": "bits", "edges": "counts"}[what]
+    found = ask(args, "GET", _path(args.task) if what == "task" else f"/v1/{what}", holds=holds)
     if write_result(args, found):
         from outvote.cli import tables, task_show
 
@@ -189,10 +196,10 @@ def look(what: str, args: argparse.Namespace) -> int:
 def expect(args: argparse.Namespace) -> int:
     said = _expectation(args)
     if not said:
-        raise InvalidTask("nothing is expected: give --traffic, --baseline or --difference")
+        raise InvalidConfiguration("nothing is expected: give --traffic, --baseline or --difference", code="missing")
     from outvote.cli import task_show
 
-    taken = ask(args, "PUT", _path(args.task) + "/expectation", said)
+    taken = ask(args, "PUT", _path(args.task) + "/expectation", said, holds="traffic")
     tell(args, taken, f"expected of {args.task} from now on: {task_show.expected(taken)}")
     return 0
 
@@ -205,6 +212,8 @@ def switch(verb: str, done: str, so: str, args: argparse.Namespace) -> int:
 
 
 def delete(args: argparse.Namespace) -> int:
+    if not args.yes:
+        _confirm(f"delete {args.task} and all that it learnt?")
     ask(args, "DELETE", _path(args.task))
     tell(args, {"deleted": args.task}, f"deleted {args.task}")
     return 0
@@ -214,7 +223,7 @@ def watch(args: argparse.Namespace) -> int:
     last = None
     with _screen(args.json) as draw:
         while True:
-            found = ask(args, "GET", _path(args.task))
+            found = ask(args, "GET", _path(args.task), holds="bits")
             if found != last:
                 draw(found)
                 last = found
@@ -231,25 +240,44 @@ def read_file(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidTask(f"the file {path!r} cannot be read: {error.strerror}") from None
+        raise InvalidConfiguration(f"{path!r} cannot be read: {error.strerror}", field="file") from None
     except ValueError as error:
-        raise InvalidTask(f"the file {path!r} must be TOML: {error}") from None
+        raise InvalidConfiguration(f"{path!r} must be TOML: {error}", field="file") from None
 
 
 def _path(task: str) -> str:
     from urllib.parse import quote
 
     if not task.strip("."):
-        raise InvalidTask(f"a task's name or id is needed, got {task!r}")
+        raise InvalidConfiguration(f"must be a name or an id, got {task!r}", field="task")
     return f"/v1/tasks/{quote(task, safe='')}"
 
 
 # ---- for people
 
 
+def _confirm(question: str) -> None:
+    """Ask the person at the terminal; nobody there, or no yes, is a refusal."""
+    if not sys.stdin.isatty():
+        raise InvalidConfiguration("is needed where nobody can be asked: give --yes", field="yes", code="missing")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failed("nothing was deleted")
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    """A watched task in one line."""
+    left, messages = found["remaining"], found["messages"]
+    status = found["status"] + (", killed" if found["killed"] else "")
+    return (
+        f"{status}, {plural(len(left), 'variant')} left: {', '.join(left)}; "
+        f"{plural(messages['up'] + messages['down'], 'message')}, {plural(found['bits']['total'], 'bit')}"
+    )
+
+
 @contextmanager
 def _screen(as_json: bool) -> Iterator[Any]:
-    """Where a watched task is drawn: anew in place for a person, line by line for a program."""
+    """Where a watched task is drawn: anew in place at a terminal, line by line elsewhere."""
     if as_json:
 
         def line(found: dict[str, Any]) -> None:
@@ -257,6 +285,18 @@ def _screen(as_json: bool) -> Iterator[Any]:
             sys.stdout.flush()
 
         yield line
+        return
+    if not sys.stdout.isatty():
+        shown = ""
+
+        def change(found: dict[str, Any]) -> None:
+            nonlocal shown
+            text = _in_words(found)
+            if text != shown:
+                print(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}  {text}", flush=True)
+                shown = text
+
+        yield change
         return
     from rich.live import Live
 
