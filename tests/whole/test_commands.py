@@ -367,7 +367,10 @@ def test_what_is_taken_is_refused_before_anything_is_started(
         (["server", "--engine-host", "10.0.0.5"], "the engine listens at '10.0.0.5', which others can reach"),
         (["task", "show", ".."], "task must be a name or an id, got '..'"),
         (["task", "expect", "shop"], "nothing is expected: give --traffic, --baseline or --difference"),
-        (["task", *CREATE, "--baseline", ".9", "--difference", ".2"], "at most 1 together with baseline, got 0.2 and 0.9"),
+        (
+            ["task", *CREATE, "--baseline", ".9", "--difference", ".2"],
+            "at most 1 together with baseline, got 0.2 and 0.9",
+        ),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(
