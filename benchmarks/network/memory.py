@@ -21,7 +21,7 @@ EDGES = 4
 SETTLE = 2.0
 """Seconds after which nothing moves any more."""
 DEADLINE = 30.0
-TASK = {"name": "shop", "arms": 10, "players": 64, "epsilon": 0, "delta": 0.05, "protocol": "tally"}
+TASK = {"name": "shop", "variants": 10, "sites": 64, "epsilon": 0, "delta": 0.05, "protocol": "tally"}
 
 
 def measure(*, quick: bool) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from helpers.operating import TALLY, VOTES
 from helpers.processes import DEADLINE, OUTVOTE, Running, commands, free_port, until
 from outvote.access.engine_access import Access
 
-SHOP: dict[str, Any] = {**TALLY, "arms": ["red", "green", "blue"], "players": 9}
+SHOP: dict[str, Any] = {**TALLY, "variants": ["red", "green", "blue"], "sites": 9}
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|-----BEGIN (?:EC |RSA )?PRIVATE KEY-----")
 """Seeds of NATS' keys, tokens, keys of certificates."""
 REFUSED = "Violation|authentication|authorization|revoked|expired"

@@ -26,15 +26,15 @@ from outvote.server.admin import openapi as admin_openapi
 from .mutants import json_like
 
 TASKS: dict[str, dict[str, Any]] = {
-    "shop": {"protocol": "tally", "arms": ["red", "green"], "players": ["ams"], "epsilon": 0, "delta": 0.05},
-    "votes": {"protocol": "edme", "arms": 3, "players": 2, "instances": 2, "epsilon": 0.9, "delta": 0.5},
-    "windowed": {"protocol": "tally", "arms": ["true", "false"], "players": 2, "epsilon": 0.1, "delta": 0.1}
+    "shop": {"protocol": "tally", "variants": ["red", "green"], "sites": ["ams"], "epsilon": 0, "delta": 0.05},
+    "votes": {"protocol": "edme", "variants": 3, "sites": 2, "instances": 2, "epsilon": 0.9, "delta": 0.5},
+    "windowed": {"protocol": "tally", "variants": ["true", "false"], "sites": 2, "epsilon": 0.1, "delta": 0.1}
     | {"reward_window": 1, "privacy_budget": 1},
-    "stopped": {"arms": ["red", "green"], "players": 1, "epsilon": 0.9, "delta": 0.5},
-    "killed": {"arms": ["red", "green"], "players": 1, "epsilon": 0.9, "delta": 0.5, "fallback": "green"},
+    "stopped": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "delta": 0.5},
+    "killed": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "delta": 0.5, "fallback": "green"},
 }
 Request: TypeAlias = schemathesis.Case[Any]
-GONE = {"name": "gone", "arms": 2, "players": 1, "epsilon": 0.5, "delta": 0.5}
+GONE = {"name": "gone", "variants": 2, "sites": 1, "epsilon": 0.5, "delta": 0.5}
 """A task that may be deleted: it is made again before it is."""
 
 

@@ -44,7 +44,7 @@ MARK = "zebra7531"
 """What users send; no log may hold it."""
 USER = {"User-Agent": MARK, "X-Forwarded-For": f"203.0.113.77, {MARK}", "Cookie": f"user={MARK}", "Accept": MARK}
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.3,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.3,
 }  # fmt: skip
 AT_LEAST = {"time", "level", "event"}
 

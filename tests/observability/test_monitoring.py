@@ -52,8 +52,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         second = start("server", "--nats", server.url("nats"), "--port", "0")
         edge = an_edge(start, server, "ams")
         tasks, here = server.url("server") + "/v1/tasks", edge.url("edge") + "/v1/tasks"
-        votes = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
-        shop = {"name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.3}
+        votes = {"name": "votes", "protocol": "dme", "variants": 4, "sites": 3, "epsilon": 0.5, "delta": 0.05}
+        shop = {
+            "name": "shop",
+            "protocol": "tally",
+            "variants": ["red", "green"],
+            "sites": 1,
+            "epsilon": 0,
+            "delta": 0.3,
+        }
         request(tasks, votes)
         request(tasks, shop)
         until(lambda: len(request(here)["tasks"]) == 2, "the edge has joined")

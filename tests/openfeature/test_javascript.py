@@ -90,7 +90,7 @@ def pages(scripts: Path, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def ams(start: Start, server: Running, pages: str) -> Running:
     edge = an_edge(start, server, "ams", "--allow-origin", pages)
-    create(server, edge, arms=["red", "green", "blue"])
+    create(server, edge, variants=["red", "green", "blue"])
     return edge
 
 

@@ -22,7 +22,7 @@ from outvote.log.memory import MemoryEngine
 from outvote.server.sync_server import SyncServer
 
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green", "blue"], "sites": 2, "epsilon": 0, "delta": 0.05,
     "fallback": "blue",
 }  # fmt: skip
 

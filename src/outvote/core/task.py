@@ -226,8 +226,9 @@ class Task:
         return found
 
 
-ARGUMENTS = frozenset(Task.__init__.__kwdefaults__) | {"arms", "players"}
-"""The names of all arguments."""
+DEFAULTS: Mapping[str, Any] = Task.__init__.__kwdefaults__ or {}
+"""Of each argument that need not be given. None: it depends on the others."""
+ARGUMENTS = frozenset(DEFAULTS) | {"arms", "players"}
 _FINGERPRINTS: weakref.WeakKeyDictionary[Task, str] = weakref.WeakKeyDictionary()
 """Every snapshot asks for one, and a task never changes. None keeps a task that is gone: it may name thousands."""
 
@@ -386,7 +387,8 @@ def _shown(value: object) -> str:
 
 def _count(field: str, value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
-        allowed = f"a whole number of at least {least} and at most {MAX_COUNT}"
+        large = isinstance(value, int) and value > MAX_COUNT
+        allowed = f"a whole number of at {f'most {MAX_COUNT}' if large else f'least {least}'}"
         raise InvalidTask(f"must be {allowed}, got {_shown(value)}", field=field, code="range")
     return value
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.files import make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
 from outvote.fleet.draft import ISSUED, Draft
@@ -45,8 +45,9 @@ class Fleet:
         self.folder = folder
         self.clock = clock
         if not (folder / FILE).is_file():
-            raise InvalidTask(
-                f"{str(folder)!r} is no fleet folder: make one with `outvote fleet init`, or name yours with --folder"
+            raise InvalidConfiguration(
+                f"{str(folder)!r} holds no fleet: make one with `outvote fleet init`, or name yours with --folder",
+                field="folder",
             )
 
     @contextmanager

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from outvote.core.task import MAX_COUNT
+from outvote.presenters import task_fields
 
 _COUNT: Final = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 _NAME: Final = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,80}\Z")]
@@ -215,27 +216,13 @@ CONNECT: Final = Schema(
 )
 TASK_RECORD: Final = Schema(
     "Downward: a task (`….task`), as its operator made it",
-    tuple(
-        Field(name, kind, what, _SET_UP, optional=optional)
-        for name, kind, what, optional in (
-            ("name", "name", "its name", False),
-            ("protocol", "choice", "dme, edme or tally", False),
-            ("arms[]", "words", "names of the variants", False),
-            ("epsilon", "number", "how good is good enough", False),
-            ("delta", "share", "risk of an error", False),
-            ("players", "count", "how many sites", False),
-            ("player_names[]", "name", "which sites", False),
-            ("instances[]", "number", "active players of each instance", False),
-            ("quorum", "choice", "paper or certified", False),
-            ("code", "choice", "how arms are coded", False),
-            ("code_weights[]", "number", "of a Huffman code", False),
-            ("floor", "count", "fewest events that a tally speaks of", True),
-            ("privacy_budget", "number", "of differential privacy", True),
-            ("reward_window", "number", "seconds: a length, not a time", True),
-            ("fallback", "words", "served when stopped", True),
-            ("rules", "count", "version", False),
-            ("tolerate", "count", "liars allowed for", False),
-        )
+    (
+        *(
+            Field(field.core + end, kind, field.help, _SET_UP, optional=True)
+            for field in task_fields.FIELDS
+            for end, kind in field.kind.stored.items()
+        ),
+        Field("rules", "count", "version", _SET_UP),
     ),
 )
 DOWNWARD: Final = Schema(
