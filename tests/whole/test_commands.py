@@ -320,7 +320,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     assert "name must be given" in refused(capsys, 2, *at, "create", "--variants", "2")
     file = tmp_path / "wrong.toml"
     for text, error in (
-        ('name = "x"\ncolour = 3', "unknown field 'colour': a task has variants"),
+        ('name = "x"\ncolour = 3', "colour is no field of a task: use name, variants"),
         ("name = ", "must be TOML"),
         ('name = "x"\nwhen = 2020-01-01', "numbers, texts and lists of them only"),
     ):
@@ -367,7 +367,10 @@ def test_what_is_taken_is_refused_before_anything_is_started(
         (["server", "--engine-host", "10.0.0.5"], "the engine listens at '10.0.0.5', which others can reach"),
         (["task", "show", ".."], "task must be a name or an id, got '..'"),
         (["task", "expect", "shop"], "nothing is expected: give --traffic, --baseline or --difference"),
-        (["task", *CREATE, "--baseline", ".9", "--difference", ".2"], "at most 1 together with baseline, got 0.2 and 0.9"),
+        (
+            ["task", *CREATE, "--baseline", ".9", "--difference", ".2"],
+            "at most 1 together with baseline, got 0.2 and 0.9",
+        ),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(
