@@ -100,7 +100,7 @@ class Secured:
         """The honest site has nine visitors, who like nothing."""
         for _ in range(9):
             decided = self.application.post("/v1/tasks/shop/decide").json()
-            body = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
+            body = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 0}
             assert self.application.post("/v1/tasks/shop/reward", json=body).status_code == 204
 
     def speak_of(self, task: str) -> None:

@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -38,6 +38,12 @@ def many(good: int) -> TaskDescription:
     return shown
 
 
+def figure_of(draw: Callable[[TaskDescription], charts.Figure | None], shown: TaskDescription) -> charts.Figure:
+    figure = draw(shown)
+    assert figure is not None
+    return figure
+
+
 def names(figure: charts.Figure) -> list[str]:
     found = figure["layout"]["yaxis"]["ticktext"]
     assert figure["layout"]["yaxis"]["tickvals"] == list(range(len(found)))
@@ -65,7 +71,7 @@ def seconds(date: str) -> float:
 
 def test_means_and_their_intervals_are_those_of_the_description() -> None:
     shown = running()
-    figure = charts.means(shown)
+    figure = figure_of(charts.means, shown)
     (trace,) = figure["data"]
     assert names(figure) == [arm.variant for arm in shown.variants]
     assert trace["y"] == [0, 1, 2]
@@ -79,7 +85,7 @@ def test_means_and_their_intervals_are_those_of_the_description() -> None:
 def test_an_arm_of_which_nothing_is_known_has_a_row_and_no_mark() -> None:
     shown = Story().play(CLOSE, lambda story: story.messages > 0).shown
     (known,) = [arm.index for arm in shown.variants if isinstance(arm.mean, float)]
-    figure = charts.means(shown)
+    figure = figure_of(charts.means, shown)
     (trace,) = figure["data"]
     assert len(names(figure)) == 3
     assert trace["y"] == [known]
@@ -88,13 +94,13 @@ def test_an_arm_of_which_nothing_is_known_has_a_row_and_no_mark() -> None:
 
 def test_of_a_finished_task_the_winner_and_those_that_are_out_have_their_colours() -> None:
     shown = Story().finish().shown
-    (trace,) = charts.means(shown)["data"]
+    (trace,) = figure_of(charts.means, shown)["data"]
     assert trace["marker"]["color"] == ["@leader", "@eliminated", "@eliminated"]
 
 
 def test_lifts_are_those_of_the_description_against_a_line_at_nothing() -> None:
     shown = running()
-    figure = charts.lifts(shown)
+    figure = figure_of(charts.lifts, shown)
     (trace,) = figure["data"]
     lifts = sorted(shown.lifts, key=lambda each: each.difference)
     assert names(figure) == [each.rival for each in lifts]
@@ -102,7 +108,7 @@ def test_lifts_are_those_of_the_description_against_a_line_at_nothing() -> None:
     assert ends(trace) == in_points([each.difference_interval for each in lifts])
     assert [(line["x0"], line["x1"]) for line in figure["layout"]["shapes"]] == [(0, 0)]
     assert str(shown.leader) in figure["layout"]["xaxis"]["title"]["text"]
-    (gone,) = charts.lifts(Story().finish().shown)["data"]
+    (gone,) = figure_of(charts.lifts, Story().finish().shown)["data"]
     assert {"@eliminated"} <= set(gone["marker"]["color"])
 
 
@@ -111,7 +117,7 @@ def test_lifts_are_those_of_the_description_against_a_line_at_nothing() -> None:
 
 def test_votes_stand_against_those_that_are_needed() -> None:
     shown = voting()
-    figure = charts.votes(shown)
+    figure = figure_of(charts.votes, shown)
     (bars,) = figure["data"]
     assert bars["x"] == [arm.votes[0] for arm in shown.variants if isinstance(arm.votes, tuple)]
     assert 1 in bars["x"]
@@ -126,7 +132,7 @@ def test_votes_stand_against_those_that_are_needed() -> None:
 def test_votes_of_several_instances_are_shares_of_what_each_needs() -> None:
     shown = voting(protocol="edme", instances=[1, 3])
     assert shown.votes_needed == (1, 2)
-    figure = charts.votes(shown)
+    figure = figure_of(charts.votes, shown)
     (bars,) = figure["data"]
     expected = [max(arm.votes[0] / 1, arm.votes[1] / 2) for arm in shown.variants if isinstance(arm.votes, tuple)]
     assert bars["x"] == expected
@@ -180,13 +186,13 @@ def test_a_clock_that_is_behind_the_engines_draws_nothing_backwards() -> None:
 @pytest.mark.parametrize("left", [charts.MOST_ROWS + 5, 10])
 def test_of_too_many_arms_those_that_remain_are_kept(left: int) -> None:
     shown = many(left)
-    for figure in (charts.means(shown), charts.timeline(shown, LATER)):
+    for figure in (figure_of(charts.means, shown), charts.timeline(shown, LATER)):
         kept = names(figure)
         assert len(kept) == charts.MOST_ROWS
         assert kept == sorted(kept, key=int)  # in the order of the task
         assert len(set(kept) & set(shown.remaining)) == min(left, charts.MOST_ROWS)
         assert str(shown.leader) in kept
-    assert len(names(charts.lifts(shown))) == charts.MOST_ROWS
+    assert len(names(figure_of(charts.lifts, shown))) == charts.MOST_ROWS
 
 
 def test_names_are_cut_and_are_no_markup() -> None:
@@ -195,10 +201,10 @@ def test_names_are_cut_and_are_no_markup() -> None:
         Story(arms=["<b>bold</b>", "a & b", long, exact]).play((0.9, 0.1, 0.1, 0.1), lambda s: s.messages >= 8).shown
     )
     cut = "x" * (charts.LONGEST_NAME - 1) + "…"
-    for figure in (charts.means(shown), charts.timeline(shown, LATER)):
+    for figure in (figure_of(charts.means, shown), charts.timeline(shown, LATER)):
         assert names(figure) == ["&lt;b&gt;bold&lt;/b&gt;", "a &amp; b", cut, exact]
     assert shown.leader == "<b>bold</b>"
-    lifts = charts.lifts(shown)
+    lifts = figure_of(charts.lifts, shown)
     assert "<" not in lifts["layout"]["xaxis"]["title"]["text"] + "".join(names(lifts))
 
 
@@ -212,12 +218,12 @@ def figures() -> tuple[charts.Figure, ...]:
 
 def _figures() -> Iterator[charts.Figure]:
     for shown in (running(), Story().finish().shown, Story().stop().shown, many(10), running(privacy_budget=1.0)):
-        yield charts.means(shown)
+        yield figure_of(charts.means, shown)
         yield charts.timeline(shown, LATER)
         if shown.lifts:
-            yield charts.lifts(shown)
+            yield figure_of(charts.lifts, shown)
     for shown in (Story(**SOON).shown, voting(), voting(protocol="edme", instances=2)):
-        yield charts.votes(shown)
+        yield figure_of(charts.votes, shown)
 
 
 def texts(value: object) -> Iterator[str]:

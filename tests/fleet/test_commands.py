@@ -310,7 +310,7 @@ def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Star
     until(lambda: len(request(f"{edge}/v1/tasks")["tasks"]) == 1, "the edge has heard of the task")
     for _ in range(9):
         decided = request(f"{edge}/v1/tasks/banner/decide", method="POST")
-        reward = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
+        reward = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 0}
         request(f"{edge}/v1/tasks/banner/reward", reward)
     until(lambda: messages() > 0, "its first message is counted")
     assert "goes on counting" in shell.good("revoke", "paris")

@@ -61,8 +61,8 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
 def serve_users(edge: Running, name: str, events: int, rng: random.Random) -> None:
     for _ in range(events):
         decision = request(f"{edge.url('edge')}/v1/tasks/{name}/decide", method="POST")
-        reward = int(rng.random() < MEANS[decision["arm"]])
-        body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": reward}
+        reward = int(rng.random() < MEANS[decision["variant"]])
+        body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
         request(f"{edge.url('edge')}/v1/tasks/{name}/reward", body)
 
 

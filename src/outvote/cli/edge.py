@@ -128,7 +128,7 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
             f"state:        {store.path}, {plural(len(edge.tasks), 'task')} known; Ctrl-C stops",
         ]
         tell(args, record, "\n".join(lines))
-        event(_log, logging.INFO, "started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
+        event(_log, logging.INFO, "started", **serving.versions(), site=edge.name, api=url, tasks=len(edge.tasks))
 
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
@@ -150,4 +150,4 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     finally:
         await edge.stop()
         if bound.is_set():
-            event(_log, logging.INFO, "stopped", edge=edge.name)
+            event(_log, logging.INFO, "stopped", site=edge.name)

@@ -52,7 +52,7 @@ class HostedTask:
         """A heap of the times at which reward windows end, with their tickets."""
         self.dirty = False
         self.texts: list[bytes] = []
-        """The API's answers to `decide`, by arm, as templates for the ticket."""
+        """The API's answers to `decide`, by variant, as templates for the ticket."""
 
     @property
     def waiting(self) -> int:
