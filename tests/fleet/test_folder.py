@@ -23,8 +23,7 @@ from outvote.fleet.addresses import Address
 from outvote.fleet.brought import ExternalCertificate
 from outvote.fleet.certificates import Signed, new_authority, new_certificate
 from outvote.fleet.draft import ISSUED
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import UNFINISHED, Fleet, held
+from outvote.fleet.folder import UNFINISHED, Fleet, FleetError, held
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.overview import overview
 from outvote.fleet.state import FleetFile

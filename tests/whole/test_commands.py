@@ -320,7 +320,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     assert "name must be given" in refused(capsys, 2, *at, "create", "--variants", "2")
     file = tmp_path / "wrong.toml"
     for text, error in (
-        ('name = "x"\ncolour = 3', "unknown field 'colour': a task has variants"),
+        ('name = "x"\ncolour = 3', "colour is no field of a task: use name, variants"),
         ("name = ", "must be TOML"),
         ('name = "x"\nwhen = 2020-01-01', "numbers, texts and lists of them only"),
     ):
@@ -328,7 +328,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
         assert error in refused(capsys, 2, *at, "create", "--file", str(file))
     assert "cannot be read" in refused(capsys, 2, *at, "create", "--file", str(tmp_path / "none.toml"))
     for action in (["show"], ["stop"], ["delete", "--yes"], ["watch"], ["expect", *SAID]):
-        assert refused(capsys, 1, *at, *action, "no") == "unknown task: got 'no', there are ['shop']"
+        assert refused(capsys, 1, *at, *action, "no") == "unknown task: got 'no', there are shop"
 
 
 def test_a_server_that_does_not_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -362,6 +362,7 @@ def test_what_is_taken_is_refused_before_anything_is_started(
         (["edge", "--nats", "nats://127.0.0.1:1"], "name is needed: give NAME, or --kit FOLDER"),
         (["edge", "ams", "--nats", "nats://10.0.0.5:4322"], "it would connect to '10.0.0.5', which others can reach"),
         (["edge", "ams", "--nats", "nats://127.0.0.1:1", "--host", "::"], "listens at '::', which others can reach"),
+        (["edge", "ams", "--nats", "nats://127.0.0.1:1", "--store", "/"], "a store is a file"),
         (["edge", "--kit", "nowhere"], "kit 'nowhere' cannot be read: kit.json: No such file or directory"),
         (["server", "--host", "0.0.0.0"], "the API for operators listens at '0.0.0.0', which others can reach"),
         (["server", "--engine-host", "10.0.0.5"], "the engine listens at '10.0.0.5', which others can reach"),

@@ -54,8 +54,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from outvote.demo.fleet import FleetError
-    from outvote.demo.story import NoWinner
     from outvote.privacy.audit import judge, report, setting
 
     if not isinstance(args.events, int) or not 0 <= args.events <= setting.MOST_EVENTS:
@@ -74,10 +72,7 @@ def run(args: argparse.Namespace) -> int:
         with Console(stderr=True).status("") as status:
             verdicts.append(await judge.audit(chosen, least_events=args.events, say=status.update))
 
-    try:
-        serving.until_told(work())
-    except (FleetError, NoWinner) as error:
-        raise serving.Failed(str(error)) from None
+    serving.until_told(work())
     if not verdicts:
         return 1  # SIGTERM
     [verdict] = verdicts

@@ -68,9 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
     from outvote.access.kits import read_edge_kit
     from outvote.edge.cors import check_origin
-    from outvote.edge.store import EdgeStore, StoreFailed, StoreLocked
+    from outvote.edge.store import EdgeStore
     from outvote.observability.logs import written
-    from outvote.web.listener import ListenError
 
     kit = None if args.kit is None else read_edge_kit(Path(args.kit))
     secured = security.security(args, kit)
@@ -84,14 +83,8 @@ def run(args: argparse.Namespace) -> int:
     security.check_listening("the API for applications listens at", args.host, secured)
     for origin in args.allow_origin:
         check_origin(origin)
-    try:
-        with (
-            written(args.log, args.log_level),
-            EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store,
-        ):
-            return serving.until_told(work(args, name, urls, secured, store), loop=uvloop.new_event_loop)
-    except (StoreLocked, StoreFailed, ListenError) as error:
-        raise serving.Failed(str(error)) from None
+    with written(args.log, args.log_level), EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store:
+        return serving.until_told(work(args, name, urls, secured, store), loop=uvloop.new_event_loop)
 
 
 def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) -> str:

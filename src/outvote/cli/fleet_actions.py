@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
     from outvote.fleet.state import FleetFile
 
 FOLDER = "outvote-fleet"
-
-
-def run_action(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    from outvote.fleet.errors import FleetError
-
-    try:
-        return run(args)
-    except FleetError as error:
-        raise Failed(str(error)) from None
 
 
 def _fleet(args: argparse.Namespace) -> Fleet:

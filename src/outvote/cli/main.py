@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 from outvote import __version__
 from outvote.cli import audit, demo, edge, fleet, paper, plan, server, simulate, task
 from outvote.cli.options import check_writable
-from outvote.cli.serving import Failed
-from outvote.core.errors import OutvoteError
+from outvote.core.errors import InvalidInput, OutvoteError
 
 EXTRAS = {
     "sim": ("numpy", "scipy", "numba", "matplotlib"),
@@ -31,6 +30,15 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Let the error of a value say what is allowed, where argparse would only call the value invalid."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if isinstance(error.__context__, InvalidInput):
+                raise argparse.ArgumentError(action, str(error.__context__)) from None
+            raise
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
@@ -63,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except OutvoteError as error:
         complain(args, "failed", f"error: {error}")
-        return 1 if isinstance(error, Failed) else 2
+        return 2 if isinstance(error, InvalidInput) else 1
     except ModuleNotFoundError as error:
         extra = extra_for((error.name or "").partition(".")[0], args.command)
         if extra is None:

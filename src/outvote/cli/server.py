@@ -79,21 +79,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.engine.connection import EngineUnreachable
-    from outvote.engine.follower import LogReplaced
-    from outvote.engine.process import EngineError
     from outvote.observability.logs import written
-    from outvote.web.listener import ListenError, listen
+    from outvote.web.listener import listen
 
     setup = read_setup(args)
-    try:
-        with (
-            written(args.log, args.log_level),
-            listen(setup.host, args.port) as listening,  # taken before anything else is started
-        ):
-            return serving.until_told(work(args, setup, listening), loop=uvloop.new_event_loop)
-    except (EngineError, EngineUnreachable, ListenError, LogReplaced) as error:
-        raise serving.Failed(str(error)) from None
+    # The port is taken before anything else is started.
+    with written(args.log, args.log_level), listen(setup.host, args.port) as listening:
+        return serving.until_told(work(args, setup, listening), loop=uvloop.new_event_loop)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -14,14 +15,7 @@ from typing import Any
 
 from outvote.cli import asking
 from outvote.cli.asking import as_json, ask
-from outvote.cli.options import (
-    add_action,
-    add_json,
-    number,
-    tell,
-    write_json,
-    write_result,
-)
+from outvote.cli.options import add_action, add_json, number, tell, write_result
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidConfiguration, InvalidTask, OutvoteError
 from outvote.presenters import task_fields
@@ -270,33 +264,17 @@ def _in_words(found: dict[str, Any]) -> str:
     left, messages = found["remaining"], found["messages"]
     status = found["status"] + (", killed" if found["killed"] else "")
     return (
-        f"{status}, {plural(len(left), 'variant')} left: {', '.join(left)}; "
-        f"{plural(messages['up'] + messages['down'], 'message')}, {plural(found['bits']['total'], 'bit')}"
+        f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}  {status}, {plural(len(left), 'variant')} left: "
+        f"{', '.join(left)}; {plural(messages['up'] + messages['down'], 'message')}, "
+        f"{plural(found['bits']['total'], 'bit')}"
     )
 
 
 @contextmanager
 def _screen(as_json: bool) -> Iterator[Any]:
     """Where a watched task is drawn: anew in place at a terminal, line by line elsewhere."""
-    if as_json:
-
-        def line(found: dict[str, Any]) -> None:
-            write_json(found, "-")
-            sys.stdout.flush()
-
-        yield line
-        return
-    if not sys.stdout.isatty():
-        shown = ""
-
-        def change(found: dict[str, Any]) -> None:
-            nonlocal shown
-            text = _in_words(found)
-            if text != shown:
-                print(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}  {text}", flush=True)
-                shown = text
-
-        yield change
+    if as_json or not sys.stdout.isatty():
+        yield lambda found: print(json.dumps(found, ensure_ascii=False) if as_json else _in_words(found), flush=True)
         return
     from rich.live import Live
 

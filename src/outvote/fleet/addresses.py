@@ -10,8 +10,6 @@ from typing import Final
 from outvote.core.errors import InvalidConfiguration
 from outvote.web.exposure import is_loopback
 
-LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-"""What every certificate of ours covers besides: a server and its engine talk on one machine."""
 _LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
 

@@ -23,11 +23,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from outvote.core.errors import InvalidConfiguration
+from outvote.core.errors import InvalidConfiguration, OutvoteError
 from outvote.files import make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
 from outvote.fleet.draft import ISSUED, Draft
-from outvote.fleet.errors import FleetError
 from outvote.fleet.state import FILE, FleetFile, read_state, write_state
 from outvote.processes import lock
 
@@ -36,6 +35,10 @@ UNFINISHED: Final = "fleet.unfinished"
 """The mark: it is there while a change is made."""
 PATIENCE: Final = 20.0
 """Seconds to wait for another command."""
+
+
+class FleetError(OutvoteError):
+    """It was asked for rightly, and could not be done."""
 
 
 class Fleet:

@@ -18,8 +18,7 @@ from outvote.fleet.addresses import Address, check_host
 from outvote.fleet.brought import ExternalCertificate, read_authorities, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_authority, new_certificate
 from outvote.fleet.draft import Draft, check_days
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import LOCK, UNFINISHED, held, write_draft
+from outvote.fleet.folder import LOCK, UNFINISHED, FleetError, held, write_draft
 from outvote.fleet.keys import new_key
 from outvote.fleet.permissions import SERVER, server_permissions
 from outvote.fleet.state import FILE, VERSION, FleetFile, Issued, Member

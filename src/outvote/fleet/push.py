@@ -9,8 +9,7 @@ from typing import Final
 from outvote.access.engine_access import Access
 from outvote.engine.accounts import update_accounts
 from outvote.engine.connection import EngineUnreachable
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import Fleet
+from outvote.fleet.folder import Fleet, FleetError
 from outvote.fleet.permissions import CLAIMS_UPDATE, SYSTEM
 
 PATIENCE: Final = 5.0
