@@ -61,7 +61,7 @@ def test_the_document_has_the_routes_of_the_application_and_no_others() -> None:
 
 
 def test_a_new_task_has_the_fields_of_the_table_and_the_defaults_of_a_task() -> None:
-    assert {field.core for field in FIELDS} == ARGUMENTS - {"parameters"}
+    assert {field.core for field in FIELDS} == set(ARGUMENTS) - {"parameters"}
     schema = openapi()["components"]["schemas"]["NewTask"]
     assert schema["required"] == ["variants", "sites"]
     for field in FIELDS:

@@ -88,7 +88,3 @@ class Presenter:
     def task_options(self, sites: int) -> dict[str, Any]:
         """What a small task needs beside its scenario."""
         return {}
-
-    def events_needed(self, task: Task) -> int | None:
-        """Events after which a task has ended, where the task alone tells."""
-        return None

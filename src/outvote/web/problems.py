@@ -6,7 +6,7 @@ what to do. The message of an unexpected error is never sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -80,7 +80,7 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
     (WrongMethod, HTTPStatus.METHOD_NOT_ALLOWED, ""),
 )
 
-_AT: Final = {
+_AT: Final[Mapping[type[OutvoteError], tuple[str, str]]] = {
     UnknownArm: ("variant", "unknown"),
     InvalidReward: ("reward", "range"),
     UnknownTicket: ("ticket", "unknown"),
@@ -110,6 +110,8 @@ def problem_of(error: Exception) -> Problem:
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
             found = problem(name, status.value, error)
-            field, code = _AT.get(kind, (found.field, found.code))
+            if kind not in _AT:
+                return found
+            field, code = _AT[kind]
             return msgspec.structs.replace(found, field=field, code=code)
     return problem("", 500, "the edge failed at this request: its log says where")

@@ -5,8 +5,9 @@ Of a tally the audit knows the events and their sum; of a vote the events that l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
 
 from outvote.core import protocols
 from outvote.core.messages import Tally, Vote
@@ -16,87 +17,36 @@ from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.payloads import Accounts
 from outvote.privacy.audit.people import Event
 
+Compare: TypeAlias = Callable[[Task, Accounts, Mapping[str, Sequence[Event]], Mapping[str, float]], None]
+"""Compares messages with the events of each edge; the last argument is when it may first have heard an elimination."""
 
+
+@dataclass(frozen=True)
 class Family:
-    """A protocol that the audit does not know: every bit is accounted for, and nothing is said of what it means."""
+    """What is stored of a player, how its messages are compared with events, and two sentences for the report."""
 
-    state: schemas.Schema | None = None
-    """What a site stores of its player; None: nothing is known of it, so everything in it is a finding."""
-
-    def compare(
-        self,
-        task: Task,
-        accounts: Accounts,
-        events: Mapping[str, Sequence[Event]],
-        heard_at: Mapping[str, float],
-    ) -> None:
-        """Compare messages with the events that lead to them. `heard_at` is when an edge may first have known of an
-        elimination."""
-
-    def floor(self, task: Task, least: int) -> str:
-        return "The audit does not know how many events a message of this protocol speaks of."
-
-    def learnt(self, task: Task, accounts: Accounts) -> list[str]:
-        return ["Messages of a protocol that the audit does not know."]
+    state: schemas.Schema
+    compare: Compare
+    floor: Callable[[Task, int], str]
+    learnt: Callable[[Task, Accounts], list[str]]
 
 
-class TallyFamily(Family):
-    state = schemas.TALLY_STATE
-
-    def compare(
-        self,
-        task: Task,
-        accounts: Accounts,
-        events: Mapping[str, Sequence[Event]],
-        heard_at: Mapping[str, float],
-    ) -> None:
-        _compare_tallies(task, accounts, events)
-
-    def floor(self, task: Task, least: int) -> str:
-        return f"The fewest that one message speaks of is {least}; the floor of this task is {task.floor}."
-
-    def learnt(self, task: Task, accounts: Accounts) -> list[str]:
-        said = "Of each group of events with a variant how many succeeded"
-        if task.privacy_budget is not None:
-            odds = f"one event's reward changes the odds of all that is seen by a factor of e^{task.privacy_budget:g}"
-            return [f"{said}, with noise: {odds} at most."]
-        share = accounts.all_or_none / max(accounts.messages, 1)
-        return [
-            f"{said}.",
-            f"In {accounts.all_or_none} of {accounts.messages} messages ({share:.0%}) all or none succeeded: these "
-            "tell what every event of the group earned, though not whose it was. A privacy budget hides it.",
-        ]
+def _told_by_tallies(task: Task, accounts: Accounts) -> list[str]:
+    said = "Of each group of events with a variant how many succeeded"
+    if task.privacy_budget is not None:
+        odds = f"one event's reward changes the odds of all that is seen by a factor of e^{task.privacy_budget:g}"
+        return [f"{said}, with noise: {odds} at most."]
+    share = accounts.all_or_none / max(accounts.messages, 1)
+    return [
+        f"{said}.",
+        f"In {accounts.all_or_none} of {accounts.messages} messages ({share:.0%}) all or none succeeded: these "
+        "tell what every event of the group earned, though not whose it was. A privacy budget hides it.",
+    ]
 
 
-class VotesFamily(Family):
-    state = schemas.VOTES_STATE
-
-    def compare(
-        self,
-        task: Task,
-        accounts: Accounts,
-        events: Mapping[str, Sequence[Event]],
-        heard_at: Mapping[str, float],
-    ) -> None:
-        _compare_votes(task, accounts, events, heard_at)
-
-    def floor(self, task: Task, least: int) -> str:
-        return f"The fewest that a site had before a vote is {least:,}: a vote speaks of an epoch of every variant."
-
-    def learnt(self, task: Task, accounts: Accounts) -> list[str]:
-        return ["Which variants each site would drop, and nothing else: no count, no reward."]
-
-
-_FAMILIES: Final[dict[str, Family]] = {"tally": TallyFamily(), "dme": VotesFamily(), "edme": VotesFamily()}
-_UNKNOWN: Final = Family()
-
-
-def family(protocol: str) -> Family:
-    """Return what the audit knows of a protocol."""
-    return _FAMILIES.get(protocol, _UNKNOWN)
-
-
-def _compare_tallies(task: Task, accounts: Accounts, events: Mapping[str, Sequence[Event]]) -> None:
+def _compare_tallies(
+    task: Task, accounts: Accounts, events: Mapping[str, Sequence[Event]], heard_at: Mapping[str, float]
+) -> None:
     """Each tally with the sum of its events: how many there are, and without noise what they earned."""
     groups: dict[tuple[str, int], list[Event]] = {}
     for edge, those in events.items():
@@ -161,3 +111,31 @@ def _compare_votes(
             if vote != message or each.time < event.rewarded[0]:
                 told = f"the site's events lead to {vote}, sent was {message}"
                 accounts.findings.append(Finding("payload", where, told))
+
+
+_TALLIES: Final = Family(
+    schemas.TALLY_STATE,
+    _compare_tallies,
+    lambda task, least: f"The fewest that one message speaks of is {least}; the floor of this task is {task.floor}.",
+    _told_by_tallies,
+)
+_VOTES: Final = Family(
+    schemas.VOTES_STATE,
+    _compare_votes,
+    lambda task, least: (
+        f"The fewest that a site had before a vote is {least:,}: it speaks of an epoch of every variant."
+    ),
+    lambda task, accounts: ["Which variants each site would drop, and nothing else: no count, no reward."],
+)
+_UNKNOWN: Final = Family(
+    schemas.Schema("State of an unknown player", ()),
+    lambda task, accounts, events, heard_at: None,
+    lambda task, least: "The audit does not know how many events a message of this protocol speaks of.",
+    lambda task, accounts: ["Messages of a protocol that the audit does not know."],
+)
+_FAMILIES: Final = {"tally": _TALLIES, "dme": _VOTES, "edme": _VOTES}
+
+
+def family(protocol: str) -> Family:
+    """Return what the audit knows of a protocol: of an unknown one that every bit is accounted for, and no more."""
+    return _FAMILIES.get(protocol, _UNKNOWN)

@@ -108,7 +108,7 @@ def _fields(seen: Observation) -> tuple[dict[str, int], list[Finding]]:
         counts["columns"] += len(columns)
         known = [f"{table}.{column}" for column in columns]
         note("the stores of edges", [f"{each} is no column" for each in known if each not in schemas.STORE.by_path])
-    state = family(seen.setting.task.protocol).state or schemas.Schema("State of an unknown player", ())
+    state = family(seen.setting.task.protocol).state
     for edge, tables in seen.stores.items():
         for _, record in tables.get("tasks", []):
             note(f"store of {edge}", schemas.unexplained(schemas.TASK_RECORD, json.loads(record)))
