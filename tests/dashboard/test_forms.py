@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amounts import examples
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings
 from outvote.core.task import PROTOCOLS, Task
 from outvote.dashboard import forms
 from outvote.log.expectation import Expectation
@@ -170,8 +170,8 @@ def test_a_refusal_is_of_a_field(changed: dict[str, str], field: str | None) -> 
 
 def test_the_planner_is_asked_how_many_and_for_the_best_arm_without_an_epsilon() -> None:
     asked = forms.question_of({**WHOLE, "players": "ams\nfra", "traffic": "5 000", "difference": "0.02", "floor": "7"})
-    assert asked == {"arms": 2, "players": 2, "delta": 0.05, "traffic": 5_000, "difference": 0.02, "floor": 7}
-    assert forms.question_of({"epsilon": "0.1", "arms": "5"}) == {"epsilon": 0.1, "arms": 5}
+    assert asked == {"variants": 2, "sites": 2, "delta": 0.05, "traffic": 5_000, "difference": 0.02, "floor": 7}
+    assert forms.question_of({"epsilon": "0.1", "arms": "5"}) == {"epsilon": 0.1, "variants": 5}
     assert isinstance(ask(**asked), Question)
 
 
@@ -225,7 +225,7 @@ def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
         found = outcome(read, body)
         assert isinstance(found, kind) or found in (400, 413, 422)
         if isinstance(found, dict):  # the planner takes it, or says what is wrong
-            with contextlib.suppress(InvalidTask):
+            with contextlib.suppress(InvalidSettings):
                 ask(**found)
 
 

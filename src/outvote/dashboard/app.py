@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from outvote import __version__
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidInput
 from outvote.core.protocols import REGISTRY
 from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
@@ -71,7 +71,7 @@ class Dashboard:
         )
         plotly = importlib.metadata.version("plotly")
         self._templates.globals.update(version=__version__, plotly=plotly, urlencode=urlencode)
-        for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment", "on_form"):
+        for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment"):
             self._templates.filters[each] = getattr(formats, each)
         self._templates.filters["duration"] = duration
         self._library: asyncio.Task[bytes] | None = None
@@ -227,7 +227,9 @@ class Dashboard:
         form = {key: value.strip() for key, value in form.items() if value.strip()}
         try:
             return {"plan": await self.planner.plan(forms.question_of(form)), "trouble": None, "form": form}
-        except (InvalidTask, PlannerFailed, Refused) as error:
+        except (InvalidInput, PlannerFailed, Refused) as error:
+            if isinstance(error, InvalidInput) and error.field is not None:
+                error = error.named(error.field.replace("_", " "))  # as the form labels it
             return {"plan": None, "trouble": str(error), "form": form}
 
     def _page(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
@@ -56,11 +55,6 @@ def listed(names: list[str], most: int = 4) -> str:
     if len(names) > most:
         return f"{', '.join(shown)} and {len(names) - most:,} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def on_form(text: str) -> str:
-    """What the planner says to who uses its command, to who fills in a form: “active players”, not an option."""
-    return re.sub(r"(?<!\S)--([a-z]+(?:-[a-z]+)*)", lambda option: option[1].replace("-", " "), text)
 
 
 def iso(at: float) -> str:

@@ -61,7 +61,8 @@ def question_of(form: Mapping[str, str]) -> dict[str, Any]:
         if key in form:
             value = count_or_names(form[key])
             asked[key] = value if isinstance(value, int) else len(value)
-    return asked
+    names = {"arms": "variants", "players": "sites", "active_players": "active_sites"}
+    return {names.get(key, key): value for key, value in asked.items()}
 
 
 def field_of(detail: str) -> str | None:
