@@ -1,4 +1,4 @@
-"""Reads numbers and durations as people write them: 50,000, 5%, 1e6, 30m. Whatever is no finite number is refused."""
+"""Numbers and durations as people write them: 50,000, 5%, 1e6, 30m. Whatever is no finite number is refused."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ import subprocess
 import pytest
 
 from dashboard.html import Page
-from outvote.dashboard import formats
+from outvote.dashboard import formats as times
 from outvote.planner.duration import since
+from outvote.presenters import formats
 
 SCRIPT = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.js").read_text()
 AGES = [-3, 0, 0.4, 0.6, 1, 59.9, 60, 119, 119.5, 119.99, 120, 179.9, 180, 3_599, 7_199.9, 7_200, 172_799, 172_800, 1e7]
@@ -104,13 +105,13 @@ def test_the_script_says_the_same_of_every_age() -> None:
 
 
 def test_a_time_ago_is_an_element_that_the_script_can_go_on_with() -> None:
-    made = Page(formats.ago(1_700_000_000.4, 1_700_000_300.0)).one("time")
+    made = Page(times.ago(1_700_000_000.4, 1_700_000_300.0)).one("time")
     assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-since": "1700000000"}
     assert made.text == "4 min ago"
-    assert formats.ago(None, 5.0) == "never"
+    assert times.ago(None, 5.0) == "never"
 
 
 def test_a_moment_is_an_element_with_its_zone() -> None:
-    made = Page(formats.moment(1_700_000_000.4)).one("time")
+    made = Page(times.moment(1_700_000_000.4)).one("time")
     assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-moment": ""}
     assert made.text == "2023-11-14 22:13:20 UTC"

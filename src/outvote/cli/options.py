@@ -6,46 +6,19 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outvote import quantities
-from outvote.core.errors import InvalidConfiguration, InvalidInput
+from outvote.core.errors import InvalidConfiguration
 from outvote.files import write_whole
+from outvote.presenters.task_fields import count_or_names, numbers
+from outvote.presenters.task_fields import count_or_numbers as number_or_numbers
+from outvote.quantities import number, seconds
 
-
-def number(text: str) -> float:
-    """One number, as people write it."""
-    return _told(quantities.number, text)
-
-
-def seconds(text: str) -> float:
-    """A duration, as people write it."""
-    return _told(quantities.seconds, text)
-
-
-def _told(read: Callable[[str], float], text: str) -> float:
-    """Let argparse tell why a value is refused, after the option's name."""
-    try:
-        return read(text)
-    except InvalidInput as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def numbers(text: str) -> list[float]:
-    """Numbers separated by commas."""
-    return [number(part) for part in text.split(",")]
-
-
-def number_or_numbers(text: str) -> float | list[float]:
-    """One number, or several separated by commas."""
-    return numbers(text) if "," in text else number(text)
-
-
-def count_or_names(text: str) -> int | list[str]:
-    """How many, or what they are called."""
-    return int(text) if text.isascii() and text.isdigit() else text.split(",")
+__all__ = [
+    "add_action", "add_json", "add_workers", "check_writable", "count_or_names", "number", "number_or_numbers",
+    "numbers", "seconds", "tell", "write_json", "write_result",
+]  # fmt: skip
 
 
 def add_json(

@@ -86,7 +86,7 @@ class Result:
     instances: list[float]
     epsilon: float
     delta: float
-    quorum: str
+    quorum: str | None
     floor: int | None
     privacy_budget: float | None
     horizon: int
