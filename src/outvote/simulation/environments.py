@@ -91,13 +91,13 @@ class Environment:
     def __post_init__(self) -> None:
         put = object.__setattr__
         if callable(self.means):
-            rows: Sequence[Sequence[float]] = [self.means(0, 1, None, None)]
-        elif any(isinstance(row, Sequence | np.ndarray) for row in self.means):
-            rows = tuple(tuple(map(float, row)) for row in self.means)  # type: ignore[arg-type]
+            rows: Sequence[Sequence[float]] = [_numbers(self.means(0, 1, None, None))]
+        elif any(isinstance(row, list | tuple | np.ndarray) for row in self.means):
+            rows = tuple(_numbers(row) for row in self.means)
             put(self, "means", rows)
             put(self, "players", len(rows))
         else:
-            rows = (tuple(float(mean) for mean in self.means),)  # type: ignore[arg-type]
+            rows = [_numbers(self.means)]
             put(self, "means", rows[0])
         put(self, "arms", len(rows[0]))
         for row in rows:
@@ -197,6 +197,13 @@ def check_means(name: str, means: Sequence[float], arms: int) -> None:
     for mean in means:
         if not 0 <= mean <= 1:
             raise InvalidSettings(f"must be numbers from 0 to 1, got {mean!r}", field=name, code="range")
+
+
+def _numbers(row: Any) -> tuple[float, ...]:
+    try:
+        return tuple(float(mean) for mean in row)
+    except (TypeError, ValueError):
+        raise InvalidSettings(f"must be numbers from 0 to 1, got {row!r}", field="means", code="type") from None
 
 
 def _exclude(name: str, value: object, other: str) -> InvalidSettings:

@@ -81,7 +81,15 @@ class PerTrial:
 
 @dataclass(frozen=True)
 class Result:
-    """What was simulated, and what it came to. The fields are the keys of its JSON, in order."""
+    """What was simulated, and what it came to. The fields are the keys of its JSON, in order.
+
+    >>> from outvote.simulation import Result, simulate
+    >>> result = simulate(means=(0.9, 0.1), players=4, horizon=1_000, trials=2)
+    >>> result.regret.mean[-1] == sum(result.per_trial.regret) / 2
+    True
+    >>> Result.from_json(result.to_json(per_trial=True)) == result
+    True
+    """
 
     protocol: str
     parameters: dict[str, Any]
