@@ -93,7 +93,7 @@ def test_a_taken_name_is_refused_but_for_the_very_same(name: str) -> None:
     register_both()
     before = dict(REGISTRY), dict(BASELINES)
     with pytest.raises(InvalidSettings, match=f"name must be new, got '{name}', which something else has"):
-        register_protocol(name, player=MedianPlayer, server=VoteServer)
+        register_protocol(name, player=lambda *who: voter(*who), server=VoteServer)
     with pytest.raises(InvalidSettings, match="name must be new"):
         register_baseline(name, Always, parameters={"arm": 1})
     with pytest.raises(InvalidSettings, match="name must be 1 to 64 letters"):
