@@ -57,24 +57,24 @@ class Scene:
 
 SCENES = (
     Scene(
-        {"name": "checkout-button", "protocol": "tally", "arms": ["classic", "bold", "green", "minimal"]},
+        {"name": "checkout-button", "protocol": "tally", "variants": ["classic", "bold", "green", "minimal"]},
         lambda site: (0.115, 0.09, 0.13, 0.03),
         9_000,
         {"traffic": 12_000, "difference": 0.03, "baseline": 0.1},
     ),
     Scene(
-        {"name": "banner", "protocol": "tally", "arms": ["spring", "summer", "plain"]},
+        {"name": "banner", "protocol": "tally", "variants": ["spring", "summer", "plain"]},
         lambda site: (0.6, 0.35, 0.2),
         3_000,
     ),
     Scene(
-        {"name": "search-ranking", "protocol": "dme", "arms": ["baseline", "fresh", "long"], "epsilon": 0.95},
+        {"name": "search-ranking", "protocol": "dme", "variants": ["baseline", "fresh", "long"], "epsilon": 0.95},
         lambda site: (0.9, 0.45, 0.05),
         14_000,
         {"traffic": 100_000},
     ),
     Scene(
-        {"name": "mail-subject", "protocol": "tally", "arms": ["question", "plain"]},
+        {"name": "mail-subject", "protocol": "tally", "variants": ["question", "plain"]},
         lambda site: (0.85, 0.42) if site % 2 else (0.15, 0.42),
         6_000,
     ),
@@ -82,10 +82,10 @@ SCENES = (
         {
             "name": "price-layout",
             "protocol": "tally",
-            "arms": 5,
+            "variants": 5,
             "privacy_budget": 1,
             "fallback": "2",
-            "players": [*SITES, "ibiza"],
+            "sites": [*SITES, "ibiza"],
         },
         lambda site: (0.3, 0.32, 0.4, 0.35, 0.31),
         4_000,
@@ -96,7 +96,7 @@ SCENES = (
 async def play(fleet: Fleet, scene: Scene, rng: random.Random) -> None:
     """Create the task, and let users of all sites come."""
     server = Browser(fleet.server.url("server"))
-    task = {"players": list(SITES), "epsilon": 0, "delta": 0.05, **scene.task}
+    task = {"sites": list(SITES), "epsilon": 0, "delta": 0.05, **scene.task}
     status, said = await server.send("POST", "/v1/tasks", task)
     assert status == 201, said
     name = task["name"]
@@ -121,7 +121,7 @@ async def visit(url: str, task: str, means: Sequence[float], events: int, rng: r
             continue
         decision = json.loads(said)
         likes = int(rng.random() < means[decision["index"]])
-        reward = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": likes}
+        reward = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": likes}
         await browser.send("POST", f"/v1/tasks/{task}/reward", reward)
         done += 1
     browser.close()

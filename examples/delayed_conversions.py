@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from outvote import OutvoteError, Task
 from outvote.client import AsyncClient, Decision
 from outvote.demo.fleet import Fleet
+from outvote.presenters.task_fields import to_json
 
 CHECKOUTS = {"card": (0.3, 0.2), "account": (0.15, 0.4), "invoice": (0.65, 0.7)}  # who buys, after seconds on average
 COLOURS = {"card": "#0072B2", "account": "#E69F00", "invoice": "#D55E00"}
@@ -49,13 +50,13 @@ async def open_shop(tasks: list[Task], rate: float, seconds: float) -> dict[str,
             sites = [AsyncClient(edge.url("edge"), timeout=5) for edge in fleet.edges.values()]
             server = httpx.AsyncClient(base_url=fleet.server.url("server"), trust_env=False, timeout=10)
             for task in tasks:
-                (await server.post("/v1/tasks", json=task.to_json())).raise_for_status()
+                (await server.post("/v1/tasks", json=to_json(task))).raise_for_status()
             start, winner, now = time.monotonic(), None, 0.0
             while winner is None and now < seconds:
                 for task in tasks:  # a visitor
                     site = rng.choice(sites)
                     decision = await site.decide(task.name, fallback="card")
-                    share, delay = CHECKOUTS[decision.arm]
+                    share, delay = CHECKOUTS[decision.variant]
                     if rng.random() < share:
                         purchases.append(asyncio.create_task(buy(site, decision, rng.expovariate(1 / delay))))
                 await asyncio.sleep(1 / rate)
@@ -94,15 +95,15 @@ def main() -> None:
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for (name, seen), axes in zip(looks.items(), panels, strict=True):
-        first = next((look for look in seen if all(arm["trials"] for arm in look[1]["arms"])), seen[-1])
+        first = next((look for look in seen if all(arm["trials"] for arm in look[1]["variants"])), seen[-1])
         print(f"{name}: the first tallies are in after {first[0]:.1f} s; winner after {seen[-1][0]:.1f} s:", end=" ")
         print(seen[-1][1]["winner"] or "none")
         for arm, (checkout, (share, delay)) in enumerate(CHECKOUTS.items()):
             in_time = share * (1 - math.exp(-options.window / delay))
-            both = (look[1]["arms"][arm] for look in (first, seen[-1]))
+            both = (look[1]["variants"][arm] for look in (first, seen[-1]))
             told = [f"{view['successes']} of {view['trials']}" for view in both]
             print(f"  {checkout:8} {in_time:4.0%} buy in time; the first tallies say {told[0]}, all together {told[1]}")
-            views = [(now, view["arms"][arm]) for now, view in seen if view["arms"][arm]["trials"]]
+            views = [(now, view["variants"][arm]) for now, view in seen if view["variants"][arm]["trials"]]
             times = [now for now, _ in views]
             axes.plot(times, [view["mean"] for _, view in views], color=COLOURS[checkout], label=checkout)
             low, high = ([view["interval"][side] for _, view in views] for side in (0, 1))

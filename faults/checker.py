@@ -173,7 +173,7 @@ def _counts_otherwise(
     name: str, views: Mapping[str, View], by_hand: Mapping[str, list[list[int]]]
 ) -> Iterator[Finding]:
     for task_id in set(views) & set(by_hand):
-        said = [[arm["trials"], arm["successes"]] for arm in views[task_id]["arms"]]
+        said = [[arm["trials"], arm["successes"]] for arm in views[task_id]["variants"]]
         if said != by_hand[task_id]:
             yield Finding("disagreement", f"{name} counts {said} in {task_id}, by hand it is {by_hand[task_id]}")
 
@@ -216,9 +216,9 @@ def _said_by_server(view: View) -> dict[str, Any]:
         "what was discounted": [(each["edge"], each["messages"]) for each in view["discounted"]],
         "the number of messages": view["messages"]["up"],
         "the number refused": view["refused"],
-        "what is counted": [[arm.get(each) for each in ("trials", "successes", "votes")] for arm in view["arms"]],
+        "what is counted": [[arm.get(each) for each in ("trials", "successes", "votes")] for arm in view["variants"]],
         "the eliminations": sorted(
-            {(arm["eliminated"]["number"], arm["arm"]) for arm in view["arms"] if arm["eliminated"]}
+            {(arm["eliminated"]["number"], arm["variant"]) for arm in view["variants"] if arm["eliminated"]}
         ),
         "the lives": {(each["edge"], life) for each in view["edges"] for life in each["incarnations"]},
     }

@@ -26,6 +26,7 @@ from faults.traffic import Door, Users, ask
 from helpers.processes import comes
 from helpers.small_disk import Disk, mount, unmount
 from outvote.access.engine_access import Access
+from outvote.presenters.task_fields import to_json
 
 ANSWERS = 20.0
 """Seconds in which a process must be ready, or have ended."""
@@ -110,7 +111,7 @@ class Fleet:
             await self.add(server)
         await self.all_ready(schedule.servers)
         for planned in schedule.tasks:
-            await self._create(planned.task(schedule.edges).to_json(), schedule.servers[0])
+            await self._create(to_json(planned.task(schedule.edges)), schedule.servers[0])
         for edge in schedule.edges:
             await self.add(edge)
         await self.all_ready(schedule.edges)

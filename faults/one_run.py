@@ -230,7 +230,7 @@ async def _served(member: Member, task: str) -> str | None:
         status, said = await ask(member.door, "POST", f"/v1/tasks/{task}/decide", patience=5.0)
     except (NotReached, Lost):
         raise _NotYet(f"{member.name} does not answer") from None
-    return str(said["arm"]) if status == 200 else None
+    return str(said["variant"]) if status == 200 else None
 
 
 def _remembered(path: Path | None) -> set[str]:

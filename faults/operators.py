@@ -19,6 +19,7 @@ from faults.operations import Operation
 from faults.traffic import Lost, NotReached, ask, view
 from outvote.engine.connection import EngineUnreachable
 from outvote.engine.nats_log import NatsLog
+from outvote.presenters.task_fields import to_json
 
 PATIENCE: Final = 15.0
 """Seconds that an answer may take: a server says after ten that it has none."""
@@ -87,7 +88,7 @@ class Operators:
         """By id: a request that comes late must not meet a new task of the same name."""
         fleet = self._fleet
         if operation.kind == "create-task":
-            return "POST", "/v1/tasks", fleet.schedule.planned(operation.target).task(fleet.schedule.edges).to_json()
+            return "POST", "/v1/tasks", to_json(fleet.schedule.planned(operation.target).task(fleet.schedule.edges))
         path = f"/v1/tasks/{fleet.task_ids[operation.target]}"
         if operation.kind == "delete-task":
             return "DELETE", path, None

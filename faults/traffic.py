@@ -150,14 +150,14 @@ class Users:
             await asyncio.sleep(AWAY)  # the edge has not heard of the task yet
             return
         self.events += 1
-        arm = decision["arm"]
+        arm = decision["variant"]
         outcome = int(self._rng.random() < self._means[task][arm])
-        self._late.append((task, {"arm": arm, "ticket": decision["ticket"], "reward": outcome}))
+        self._late.append((task, {"variant": arm, "ticket": decision["ticket"], "reward": outcome}))
         while self._late and self._rng.random() >= LATE:
             await self._reward(*self._late.pop(self._rng.randrange(len(self._late))))
 
     async def _reward(self, task: str, body: dict[str, Any]) -> None:
-        told, key = self.told[task], (body["arm"], body["reward"])
+        told, key = self.told[task], (body["variant"], body["reward"])
         told[key] += 1  # before: it may be taken, and the answer lost
         try:
             status, _ = await self._caller.ask("POST", f"/v1/tasks/{task}/reward", body)

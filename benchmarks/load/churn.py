@@ -94,7 +94,7 @@ def play(client: Client, task: str, rng: random.Random) -> None:
     with suppress(EdgeError):  # one that was created just now is perhaps not known yet
         for _ in range(EVENTS):
             decision = client.decide(task)
-            decision.reward(float(rng.random() < means[ARMS.index(decision.arm)]))
+            decision.reward(float(rng.random() < means[ARMS.index(decision.variant)]))
             client.reward(decision)
 
 

@@ -50,7 +50,7 @@ def describe(number: int, edges: Sequence[str], everywhere: Sequence[str]) -> di
     """The body that creates a task; `everywhere` are edges that take part in each."""
     name, rng = name_of(number), random.Random(number)
     protocol = MIX[number % len(MIX)]
-    told: dict[str, Any] = {"name": name, "arms": list(arms_of(name)), "delta": 0.05, "protocol": protocol}
+    told: dict[str, Any] = {"name": name, "variants": list(arms_of(name)), "delta": 0.05, "protocol": protocol}
     if protocol == "tally":
         wanted = TALLYING
         told["epsilon"] = 0
@@ -60,7 +60,7 @@ def describe(number: int, edges: Sequence[str], everywhere: Sequence[str]) -> di
     if protocol == "edme":
         told["instances"] = 2
     if number % OPEN_EVERY == 0:
-        told["players"] = len(edges) + len(everywhere)
+        told["sites"] = len(edges) + len(everywhere)
     else:
-        told["players"] = sorted({*rng.sample(list(edges), min(wanted, len(edges))), *everywhere})
+        told["sites"] = sorted({*rng.sample(list(edges), min(wanted, len(edges))), *everywhere})
     return told

@@ -155,7 +155,7 @@ class World:
                 means = means_of(task)
                 for _ in range(events):
                     decision = client.decide(task)
-                    decision.reward(1.0 if self._rng.random() < means[ARMS.index(decision.arm)] else 0.0)
+                    decision.reward(1.0 if self._rng.random() < means[ARMS.index(decision.variant)] else 0.0)
                     client.reward(decision)
                     self.command_events += 1
 

@@ -10,13 +10,13 @@ from outvote.edge.site import Edge
 
 
 class Decision(BaseModel):
-    arm: str
+    variant: str
     index: int
     ticket: str
 
 
 class Reward(BaseModel):
-    arm: str
+    variant: str
     reward: Annotated[float, Field(ge=0, le=1)]
     ticket: str
 
@@ -28,10 +28,10 @@ def make_app(edge: Edge, arms: Sequence[str]) -> Any:
     @app.post("/v1/tasks/{task}/decide")
     async def decide(task: str) -> Decision:
         index, ticket = edge.decide(edge.find(task))
-        return Decision(arm=arms[index], index=index, ticket=str(ticket))
+        return Decision(variant=arms[index], index=index, ticket=str(ticket))
 
     @app.post("/v1/tasks/{task}/reward", status_code=204)
     async def reward(task: str, body: Reward) -> None:
-        edge.reward(edge.find(task), indices[body.arm], body.reward, int(body.ticket))
+        edge.reward(edge.find(task), indices[body.variant], body.reward, int(body.ticket))
 
     return app

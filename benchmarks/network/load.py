@@ -176,7 +176,7 @@ class Phases:
 
 def reward(path: str, decision: bytes, rng: random.Random) -> bytes:
     decided = json.loads(decision)
-    body = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": rng.randrange(2)}
+    body = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": rng.randrange(2)}
     return post(f"{path}/reward", json.dumps(body).encode())
 
 

@@ -21,7 +21,7 @@ EDGES = 4
 SETTLE = 2.0
 """Seconds after which nothing moves any more."""
 DEADLINE = 30.0
-TASK = {"name": "shop", "arms": 10, "players": 64, "epsilon": 0, "delta": 0.05, "protocol": "tally"}
+TASK = {"name": "shop", "variants": 10, "sites": 64, "epsilon": 0, "delta": 0.05, "protocol": "tally"}
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def decide_once(url: str) -> None:
         time.sleep(0.05)
     path = f"{url}/v1/tasks/{TASK['name']}"
     decided = ask(f"{path}/decide", {})
-    ask(f"{path}/reward", {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 1})
+    ask(f"{path}/reward", {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 1})
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:

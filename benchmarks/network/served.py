@@ -31,7 +31,7 @@ NAME = "shop"
 ARMS = tuple(f"variant-{number}" for number in range(10))
 FLOOR = 127
 """Events of a tally: what a busy site comes to by itself, and then has enough decisions without a reward yet."""
-DECISION = b'{"arm":"variant-3","index":3,"ticket":"12345"}'
+DECISION = b'{"variant":"variant-3","index":3,"ticket":"12345"}'
 """As long as what an edge answers."""
 
 
@@ -58,11 +58,13 @@ def on_starlette(edge: Edge) -> Any:
 
     async def decide(request: Request) -> Response:
         index, ticket = edge.decide(edge.find(request.path_params["task"]))
-        return JSONResponse({"arm": ARMS[index], "index": index, "ticket": str(ticket)})
+        return JSONResponse({"variant": ARMS[index], "index": index, "ticket": str(ticket)})
 
     async def reward(request: Request) -> Response:
         body = await request.json()
-        edge.reward(edge.find(request.path_params["task"]), indices[body["arm"]], body["reward"], int(body["ticket"]))
+        edge.reward(
+            edge.find(request.path_params["task"]), indices[body["variant"]], body["reward"], int(body["ticket"])
+        )
         return Response(status_code=204)
 
     return Starlette(

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.privacy.inference import best_arm_posterior, log_tally
+from benchmarks.privacy.posterior import others_unknown
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally, UpMessage, Vote
 from outvote.core.tally.cycle import Cycle
 from outvote.core.tally.noise import times_log
 from outvote.core.task import Task
-from outvote.privacy.posterior import others_unknown
 from outvote.simulation.fleets import ServedFleet, make_fleet
 from outvote.simulation.settings import Settings
 from outvote.simulation.stepwise import trial_draws

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.privacy.inference import guess
+from benchmarks.privacy.posterior import Laws, others_known, others_unknown
 from outvote.core.tally.noise import binomial_law
 from outvote.core.tally.player import TallyPlayer
 from outvote.core.task import Task
 from outvote.core.votes.epochs import Instance
 from outvote.core.votes.schedule import Schedule
-from outvote.privacy.posterior import Laws, others_known, others_unknown
 
 
 def play_tallies(task: Task, *, mean: float, games: int, known: bool, seed: int) -> int:

@@ -8,8 +8,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.privacy.posterior import Laws
 from outvote.core.tally.noise import Channel, binomial_law, times_log
-from outvote.privacy.posterior import Laws
 
 SAME = 9
 """Digits of ln(factor) by which two messages are told apart where only what they say of the reward counts."""

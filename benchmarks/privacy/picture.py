@@ -17,10 +17,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.privacy import inference
+from benchmarks.privacy import inference, posterior
 from benchmarks.privacy.measure import RESULTS
 from benchmarks.privacy.tables import rewards
-from outvote.privacy import posterior
 from outvote.simulation.plots import COLOURS
 
 FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "adversary.png"

@@ -11,11 +11,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.privacy import games, inference
+from benchmarks.privacy import games, inference, posterior
 from benchmarks.privacy.measure import ARM, BUDGETS, MEANS, PLAYERS, make_task
 from benchmarks.tables import number, prose, table
 from benchmarks.tally.tables import spread
-from outvote.privacy import posterior
 
 Record = dict[str, Any]
 SIZES = (3, 7, 23, 127)

@@ -33,7 +33,7 @@ class Panel(NamedTuple):
 
 def of_edges(query: str) -> str:
     """What edges tell of themselves, with their names, for those that are chosen."""
-    return f'({query}) * on (job, instance) group_left (edge) outvote_edge_info{{edge=~"$edge"}}'
+    return f'({query}) * on (job, instance) group_left (site) outvote_edge_info{{site=~"$site"}}'
 
 
 def rate_of(counter: str, labels: str = "") -> str:
@@ -51,32 +51,32 @@ ROWS: Final[dict[str, list[Panel]]] = {
             kind="stat", width=4,
         ),
         Panel(
-            "Edges alive", "Edges with a sign of life within the last 75 seconds, as the servers hear them.",
-            [('max(outvote_edges{state="alive"})', "")], kind="stat", width=4,
+            "Sites alive", "Sites with a sign of life within the last 75 seconds, as the servers hear them.",
+            [('max(outvote_sites{state="alive"})', "")], kind="stat", width=4,
         ),
         Panel(
-            "Edges silent", "Edges that are in the log or were heard before, and give no sign of life.",
-            [('max(outvote_edges{state="silent"})', "")], kind="stat", width=4,
+            "Sites silent", "Sites that are in the log or were heard before, and give no sign of life.",
+            [('max(outvote_sites{state="silent"})', "")], kind="stat", width=4,
         ),
         Panel(
-            "Edges missing", "Edges that a task names and nobody has ever heard of.",
-            [('max(outvote_edges{state="missing"})', "")], kind="stat", width=4,
+            "Sites missing", "Sites that a task names and nobody has ever heard of.",
+            [('max(outvote_sites{state="missing"})', "")], kind="stat", width=4,
         ),
         Panel(
             "Tasks that run", "Tasks that are neither finished nor stopped.",
             [("sum(max by (id) (outvote_task_running))", "")], kind="stat", width=4,
         ),
         Panel(
-            "Edges with several lives", "Their stores were lost, copied or restored, or two processes use one name.",
-            [("max(outvote_edges_with_several_lives)", "")], kind="stat", width=4,
+            "Sites with several lives", "Their stores were lost, copied or restored, or two processes use one name.",
+            [("max(outvote_sites_with_several_lives)", "")], kind="stat", width=4,
         ),
         Panel(
-            "Edges by state", "All edges that were heard of, are in the log or are named by a task.",
-            [("max by (state) (outvote_edges)", "{{state}}")], width=12,
+            "Sites by state", "All sites that were heard of, are in the log or are named by a task.",
+            [("max by (state) (outvote_sites)", "{{state}}")], width=12,
         ),
         Panel(
-            "Time since the last sign of life", "By edge; an edge gives one every half minute.",
-            [('time() - max by (edge) (outvote_edge_last_sign_timestamp_seconds{edge=~"$edge"})', "{{edge}}")],
+            "Time since the last sign of life", "By site; each gives one every half minute.",
+            [('time() - max by (site) (outvote_site_last_sign_timestamp_seconds{site=~"$site"})', "{{site}}")],
             unit="s", width=12,
         ),
     ],
@@ -112,22 +112,22 @@ ROWS: Final[dict[str, list[Panel]]] = {
     ],
     "Tasks": [
         Panel(
-            "Arms that remain", "A task ends when one is left.",
-            [(of_tasks("outvote_task_arms_remaining"), "{{task}}")],
+            "Variants that remain", "A task ends when one is left.",
+            [(of_tasks("outvote_task_variants_remaining"), "{{task}}")],
         ),
         Panel(
             "State", "1 while a task runs, 2 while its decision is held back because sites differ, 0 at its end.",
             [(f"{of_tasks('outvote_task_running')} + {of_tasks('outvote_task_held')}", "{{task}}")],
         ),
         Panel(
-            "Winners found", "Tasks of which one arm remains.",
+            "Winners found", "Tasks of which one variant remains.",
             [
                 (f"sum({of_tasks('outvote_task_winner_found')})", "found"),
-                (f"count({of_tasks('outvote_task_arms')})", "tasks"),
+                (f"count({of_tasks('outvote_task_variants')})", "tasks"),
             ],
         ),
         Panel(
-            "Messages", "Messages a second, up from edges and down to each player.",
+            "Messages", "Messages a second, up from sites and down to each site.",
             [(f"max by (task, direction) ({rate_of('outvote_task_messages_total', '{' + TASK + '}')})",
               "{{task}} {{direction}}")],
             unit="cps",
@@ -155,66 +155,66 @@ ROWS: Final[dict[str, list[Panel]]] = {
             unit="s",
         ),
         Panel(
-            "Edges and their lives", "Edges that have sent something, and how many lives their stores had.",
+            "Sites and their lives", "Sites that have sent something, and how many lives their stores had.",
             [
-                (of_tasks("outvote_task_edges"), "{{task}}: edges"),
+                (of_tasks("outvote_task_sites"), "{{task}}: sites"),
                 (of_tasks("outvote_task_incarnations"), "{{task}}: lives"),
             ],
         ),
     ],
     "Edges": [
         Panel(
-            "Decisions", "Decisions a second.", [(of_edges(rate_of("outvote_edge_decisions_total")), "{{edge}}")],
+            "Decisions", "Decisions a second.", [(of_edges(rate_of("outvote_edge_decisions_total")), "{{site}}")],
             unit="reqps",
         ),
         Panel(
             "Rewards", "Rewards a second that were taken, those that do not count included.",
-            [(of_edges(rate_of("outvote_edge_rewards_total")), "{{edge}}")], unit="reqps",
+            [(of_edges(rate_of("outvote_edge_rewards_total")), "{{site}}")], unit="reqps",
         ),
         Panel(
-            "Rewards that do not count", "Of arms that are out (late), or of batches that were closed (dropped).",
+            "Rewards that do not count", "Of variants that are out (late), or of batches that were closed (dropped).",
             [
-                (of_edges(rate_of("outvote_edge_late_rewards_total")), "{{edge}}: late"),
-                (of_edges(rate_of("outvote_edge_dropped_rewards_total")), "{{edge}}: dropped"),
+                (of_edges(rate_of("outvote_edge_late_rewards_total")), "{{site}}: late"),
+                (of_edges(rate_of("outvote_edge_dropped_rewards_total")), "{{site}}: dropped"),
             ],
             unit="reqps",
         ),
         Panel(
             "Refused requests", "By status; 409 is a reward for which no decision waits.",
-            [(of_edges(rate_of("outvote_edge_refused_requests_total")), "{{edge}}: {{status}}")], unit="reqps",
+            [(of_edges(rate_of("outvote_edge_refused_requests_total")), "{{site}}: {{status}}")], unit="reqps",
         ),
         Panel(
             "Connected", "Whether the edge is connected to the engine; it serves in either case.",
-            [(of_edges("outvote_edge_connected"), "{{edge}}")], kind="stat", mapped=("away", "connected"),
+            [(of_edges("outvote_edge_connected"), "{{site}}")], kind="stat", mapped=("away", "connected"),
         ),
         Panel(
             "Messages that wait", "Not known to be in the log.",
-            [(of_edges("outvote_edge_messages_waiting"), "{{edge}}")],
+            [(of_edges("outvote_edge_messages_waiting"), "{{site}}")],
         ),
         Panel(
             "Time since it caught up", "Since a server last told the edge what it had missed: every half minute.",
-            [(of_edges("time() - outvote_edge_last_catch_up_timestamp_seconds"), "{{edge}}")], unit="s",
+            [(of_edges("time() - outvote_edge_last_catch_up_timestamp_seconds"), "{{site}}")], unit="s",
         ),
         Panel(
             "Reconnections", "How often a lost connection came back.",
-            [(of_edges("increase(outvote_edge_reconnections_total[$__range])"), "{{edge}}")],
+            [(of_edges("increase(outvote_edge_reconnections_total[$__range])"), "{{site}}")],
         ),
         Panel(
             "Time to save", "Mean seconds that saving the state takes; decisions wait meanwhile.",
             [(of_edges(f"{rate_of('outvote_edge_save_seconds_sum')} / {rate_of('outvote_edge_save_seconds_count')}"),
-              "{{edge}}")],
+              "{{site}}")],
             unit="s",
         ),
         Panel(
             "Bytes on the wire", "To and from the engine, headers of TCP and IP included.",
-            [(of_edges(rate_of("outvote_edge_wire_bytes_total")), "{{edge}}")], unit="Bps",
+            [(of_edges(rate_of("outvote_edge_wire_bytes_total")), "{{site}}")], unit="Bps",
         ),
         Panel(
-            "Tasks", "Tasks that the edge hosts.", [(of_edges("outvote_edge_tasks"), "{{edge}}")],
+            "Tasks", "Tasks that the edge hosts.", [(of_edges("outvote_edge_tasks"), "{{site}}")],
         ),
         Panel(
             "Messages kept", "In the edge's store, until their task is deleted.",
-            [(of_edges("outvote_edge_messages_kept"), "{{edge}}")],
+            [(of_edges("outvote_edge_messages_kept"), "{{site}}")],
         ),
     ],
     "HTTP and processes": [
@@ -302,7 +302,7 @@ def dashboard() -> Json:
         "time": {"from": "now-6h", "to": "now"},
         "timezone": "browser",
         "templating": {
-            "list": [variable("task", "outvote_task_arms", "task"), variable("edge", "outvote_edge_info", "edge")]
+            "list": [variable("task", "outvote_task_variants", "task"), variable("site", "outvote_edge_info", "site")]
         },
         "annotations": {"list": []},
         "panels": panels,

@@ -24,7 +24,7 @@ async def show(request: Request) -> HTMLResponse:
     views[view] = decision
     if len(views) > 10_000:
         del views[next(iter(views))]  # the oldest
-    return HTMLResponse(PAGE.format(view=view, colour=decision.arm))
+    return HTMLResponse(PAGE.format(view=view, colour=decision.variant))
 
 
 async def buy(request: Request) -> HTMLResponse:

@@ -4,7 +4,7 @@
 
     outvote = Client("http://127.0.0.1:8700")
     with outvote.decision("shop", fallback="green") as decision:
-        decision.reward(show_page(decision.arm))
+        decision.reward(show_page(decision.variant))
 
 With a `fallback` an edge that does not answer is no error: the application goes on. `AsyncClient` is the same for
 asyncio. It needs httpx: `pip install 'outvote[client]'`.
@@ -66,16 +66,16 @@ class AlreadyRewarded(ValueError):
 class Decision:
     """One event: what to show, and what its reward must name.
 
-    Where the reward comes with a later request, keep this object, or keep `arm` and `ticket` and make it anew:
-    `Decision("shop", arm, ticket)`. Who makes it anew must see to it that each event is rewarded once.
+    Where the reward comes with a later request, keep this object, or keep `variant` and `ticket` and make it anew:
+    `Decision("shop", variant, ticket)`. Who makes it anew must see to it that each event is rewarded once.
     """
 
     task: str
-    arm: str
+    variant: str
     ticket: str
     """Empty if the edge did not decide."""
     index: int | None = None
-    """The arm's place in the task; None if it is not known."""
+    """The variant's place in the task; None if it is not known."""
     value: float | None = None
     """The reward, once there is one."""
     rewarded: bool = False
@@ -83,7 +83,7 @@ class Decision:
 
     @property
     def decided(self) -> bool:
-        """False if `arm` is the fallback because no edge answered: then there is nothing to learn."""
+        """False if `variant` is the fallback because no edge answered: then there is nothing to learn."""
         return bool(self.ticket)
 
     def reward(self, value: float) -> None:
@@ -95,16 +95,16 @@ class Decision:
 
     def body(self) -> dict[str, Any]:
         """What the edge is sent."""
-        return {"arm": self.arm, "ticket": self.ticket, "reward": self.value}
+        return {"variant": self.variant, "ticket": self.ticket, "reward": self.value}
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A decision in the words of OpenFeature: the task is a flag, and its arms are the variants."""
+    """A decision in the words of OpenFeature: the task is a flag."""
 
     decision: Decision
     value: str | bool
-    """The arm; a flag whose arms are `true` and `false` has these as values."""
+    """The variant; a flag whose variants are `true` and `false` has these as values."""
     reason: str
     """`SPLIT` while the task explores, `STATIC` once it has ended, `DISABLED` while its kill switch is on."""
 
@@ -112,7 +112,7 @@ class Evaluation:
 class _Base(ABC, Generic[_Http]):
     """What both clients have: how they connect, and the troubles they have told, so that an outage is one line.
 
-    No line of the log holds an arm, a ticket, a reward, or anything that the edge has said.
+    No line of the log holds a variant, a ticket, a reward, or anything that the edge has said.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ def _try_again(error: httpx.HTTPError, patient: bool, until: float) -> bool:
 def _decision(task: str, answer: httpx.Response) -> Decision:
     try:
         found = answer.json()
-        return Decision(task, str(found["arm"]), str(found["ticket"]), int(found["index"]))
+        return Decision(task, str(found["variant"]), str(found["ticket"]), int(found["index"]))
     except (ValueError, LookupError, TypeError):
         raise EdgeError(f"what answers at {answer.url} is no edge", answer.status_code) from None
 

@@ -47,7 +47,7 @@ Structure = Sequence[FlagValueType] | Mapping[str, FlagValueType]
 class OutvoteProvider(AbstractProvider):
     """Evaluates flags at the edge beside the application; may be shared by threads.
 
-    An evaluation is one decision of the task, and a flag has the arm as a string, or a boolean where the arms are
+    An evaluation is one decision of the task. A flag has the variant as a string, or as a boolean if the variants are
     `true` and `false`. An edge that does not answer is no error to the application: it gets its default value.
     """
 
@@ -175,7 +175,7 @@ class OutvoteProvider(AbstractProvider):
         self._remember(place, found.decision)
         ticket: Any = found.decision.ticket
         return FlagResolutionDetails(
-            found.value, reason=found.reason, variant=found.decision.arm, flag_metadata={"ticket": ticket}
+            found.value, reason=found.reason, variant=found.decision.variant, flag_metadata={"ticket": ticket}
         )
 
     def _remember(self, place: tuple[str, str], decision: Decision, *, newest: bool = True) -> None:

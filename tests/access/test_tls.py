@@ -20,7 +20,7 @@ from helpers.operating import served
 from helpers.processes import DEADLINE, comes
 from outvote.access import tls
 from outvote.access.tls import Renewal, client_context, server_context
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.server import own_engine
 
 
@@ -91,10 +91,10 @@ def test_a_client_trusts_whom_it_was_told_to_and_nobody_else(tmp_path: Path) -> 
                 await asyncio.open_connection("127.0.0.1", port, ssl=trusted, server_hostname="other.example")
 
     asyncio.run(asyncio.wait_for(scenario(), DEADLINE))
-    with pytest.raises(InvalidTask, match="no certificates can be read"):
+    with pytest.raises(InvalidConfiguration, match="no certificates can be read"):
         client_context(tmp_path / "none.pem")
     (tmp_path / "empty.pem").write_text("")
-    with pytest.raises(InvalidTask, match="no certificates can be read"):
+    with pytest.raises(InvalidConfiguration, match="no certificates can be read"):
         client_context(tmp_path / "empty.pem")
 
 
@@ -117,7 +117,7 @@ def test_a_certificate_that_cannot_be_used_is_refused_before_anything_is_served(
         locked = serialization.BestAvailableEncryption(b"secret")
         form = serialization.PrivateFormat.PKCS8
         replace(found.key, key.private_bytes(serialization.Encoding.PEM, form, locked))
-    with pytest.raises(InvalidTask, match="mode 644" if damage == "open to all" else "cannot be used"):
+    with pytest.raises(InvalidConfiguration, match="mode 644" if damage == "open to all" else "cannot be used"):
         server_context(found)
 
 

@@ -21,7 +21,7 @@ from outvote.access.tokens import (
     read_tokens,
     tokens_file,
 )
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.files import write_private
 
 NOW = 1_800_000_000.0
@@ -157,7 +157,7 @@ def test_a_file_that_holds_no_tokens_is_refused_at_the_start(content: str | None
     path = tmp_path / "tokens.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(InvalidTask, match=says):
+    with pytest.raises(InvalidConfiguration, match=says):
         TokenBook(path)
 
 
@@ -172,7 +172,7 @@ def test_a_secret_is_read_from_a_file_that_only_its_owner_can_read(tmp_path: Pat
     assert read_secret(path) == "outvote-x"
     for mode in (0o644, 0o660, 0o602):
         path.chmod(mode)
-        with pytest.raises(InvalidTask, match=f"has mode {mode:o}: others may read or change it"):
+        with pytest.raises(InvalidConfiguration, match=f"has mode {mode:o}: others may read or change it"):
             read_secret(path)
 
 
@@ -180,10 +180,10 @@ def test_a_secret_is_read_from_a_file_that_only_its_owner_can_read(tmp_path: Pat
 def test_what_is_no_token_is_refused_without_being_shown(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "token"
     write_private(path, content)
-    with pytest.raises(InvalidTask) as told:
+    with pytest.raises(InvalidConfiguration) as told:
         read_secret(path)
     assert "two tokens" not in str(told.value)
-    with pytest.raises(InvalidTask, match="cannot be read"):
+    with pytest.raises(InvalidConfiguration, match="cannot be read"):
         read_secret(tmp_path / "none")
 
 

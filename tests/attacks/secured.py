@@ -23,7 +23,7 @@ from helpers.operating import TALLY, VOTES
 from helpers.processes import DEADLINE, OUTVOTE, Running, commands, free_port, until
 from outvote.access.engine_access import Access
 
-SHOP: dict[str, Any] = {**TALLY, "arms": ["red", "green", "blue"], "players": 9}
+SHOP: dict[str, Any] = {**TALLY, "variants": ["red", "green", "blue"], "sites": 9}
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|-----BEGIN (?:EC |RSA )?PRIVATE KEY-----")
 """Seeds of NATS' keys, tokens, keys of certificates."""
 REFUSED = "Violation|authentication|authorization|revoked|expired"
@@ -100,7 +100,7 @@ class Secured:
         """The honest site has nine visitors, who like nothing."""
         for _ in range(9):
             decided = self.application.post("/v1/tasks/shop/decide").json()
-            body = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
+            body = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 0}
             assert self.application.post("/v1/tasks/shop/reward", json=body).status_code == 204
 
     def speak_of(self, task: str) -> None:

@@ -22,7 +22,7 @@ RESERVED = ["server", "SERVER", "system", "operator", "engine", "engine-1", "Eng
 
 
 def test_names(secured: Secured, attack: Attack, capsys: pytest.CaptureFixture[str]) -> None:
-    create = ["task", "create", "--kit", str(secured.kit("operator")), "--arms", "2", "--players", "2"]
+    create = ["task", "create", "--kit", str(secured.kit("operator")), "--variants", "2", "--sites", "2"]
     there = sorted((secured.fleet / "edges").iterdir())
     for name in NAMES:
         for command in (

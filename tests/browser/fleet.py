@@ -65,7 +65,7 @@ class Fleet:
 
     def create(self, name: str, **task: Any) -> str:
         """Its id; a task of Tally with two arms for all sites, unless something else is said."""
-        usual = {"protocol": "tally", "arms": ["good", "bad"], "players": list(SITES), "epsilon": 0, "delta": 0.05}
+        usual = {"protocol": "tally", "variants": ["good", "bad"], "sites": list(SITES), "epsilon": 0, "delta": 0.05}
         return str(request(f"{self.url}/v1/tasks", {"name": name, **usual, **task})["id"])
 
     def shown(self, task: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Gallery:
             "new": fleet.create("gallery-new"),
             "running": self._running(),
             "finished": self._finished(),
-            "dme": self._votes("dme", active_players=3),
+            "dme": self._votes("dme", active_sites=3),
             "edme": self._votes("edme", instances=[2.5, 3]),
             "held": self._held(),
             "private": self._private(),
@@ -37,7 +37,7 @@ class Gallery:
     def pages(self) -> dict[str, str]:
         """Every page there is, and a task's in every state."""
         some = self.tasks["running"]
-        planned = "/tasks/new?plan=1&name=planned&arms=3&players=8&traffic=50000&difference=0.1&baseline=0.2"
+        planned = "/tasks/new?plan=1&name=planned&variants=3&sites=8&traffic=50000&difference=0.1&baseline=0.2"
         return {
             "tasks": "/",
             "nothing-found": "/?q=nobody",
@@ -51,7 +51,7 @@ class Gallery:
         }
 
     def _running(self) -> str:
-        task = self.fleet.create("gallery-running", arms=["good", "bad", "ugly"])
+        task = self.fleet.create("gallery-running", variants=["good", "bad", "ugly"])
         means = everywhere({"good": 0.7, "bad": 0.6, "ugly": 0.65})
         self.fleet.visit("gallery-running", means, done=lambda shown: shown["messages"]["up"] >= 12, events=15)
         request(f"{self.fleet.url}/v1/tasks/{task}/expectation", {"traffic": 20_000, "difference": 0.1}, method="PUT")
@@ -71,7 +71,7 @@ class Gallery:
 
     def _held(self) -> str:
         """What one site likes is not what the other does."""
-        task = self.fleet.create("gallery-held", players=["ams", "bog"], delta=1e-6)
+        task = self.fleet.create("gallery-held", sites=["ams", "bog"], delta=1e-6)
         means = {"ams": {"good": 1.0, "bad": 0.3}, "bog": {"good": 0.1, "bad": 0.3}}
         self.fleet.visit("gallery-held", means, done=lambda shown: shown["status"] == "held", events=24)
         return task
@@ -89,7 +89,7 @@ class Gallery:
 
     def _hostile(self) -> str:
         """Its names would be harmful or too wide if they were taken for anything but text."""
-        task = self.fleet.create(LONGEST, arms=list(HOSTILE))
+        task = self.fleet.create(LONGEST, variants=list(HOSTILE))
         means = {"ams": dict(zip(HOSTILE, (0.9, 0.3, 0.2, 0.1), strict=True))}
         self.fleet.visit(LONGEST, means, done=lambda shown: bool(shown["lifts"]), events=30)
         return task

@@ -93,11 +93,11 @@ def shows_what_the_api_says(page: Page, fleet: Fleet) -> None:
     bits = page.get_by_role("region", name="Bits that crossed the network")
     expect(bits).to_contain_text(f"{shown['bits']['total']:,} of")
     table = page.get_by_role("region", name="Table of variants")
-    for arm in shown["arms"]:
+    for arm in shown["variants"]:
         row = table.locator(f"[data-key=arm-{arm['index']}]")
-        for text in (arm["arm"], f"{arm['trials']:,}", f"{arm['successes']:,}", f"{100 * arm['mean']:.1f} %"):
+        for text in (arm["variant"], f"{arm['trials']:,}", f"{arm['successes']:,}", f"{100 * arm['mean']:.1f} %"):
             expect(row).to_contain_text(text)
-        expect(row).to_contain_text("winner" if arm["arm"] == "bold" else "out")
+        expect(row).to_contain_text("winner" if arm["variant"] == "bold" else "out")
     lifts = page.get_by_role("region", name="How much better bold is")
     for lift in shown["lifts"]:
         expect(lifts.locator(f"[data-key=lift-{lift['rival']}]")).to_contain_text(f"{100 * lift['difference']:+.1f}")

@@ -56,7 +56,7 @@ def test_names_are_text_whatever_they_hold_and_however_wide_they_are(look: Open,
 
 
 def test_what_is_expected_is_saved_and_the_planner_says_what_is_left(look: Open, fleet: Fleet) -> None:
-    task = fleet.create("expecting", arms=3)
+    task = fleet.create("expecting", variants=3)
     page = look(fleet.url, f"/tasks/{task}")
     left = page.get_by_role("region", name="What is left")
     expect(left).to_contain_text("No difference is declared")

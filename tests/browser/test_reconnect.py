@@ -62,7 +62,7 @@ def steady(text: str) -> str:
 
 
 def test_what_somebody_types_and_has_opened_stays_while_the_page_changes_around_it(look: Open, fleet: Fleet) -> None:
-    task = fleet.create("typing", arms=["good", "bad", "ugly"])
+    task = fleet.create("typing", variants=["good", "bad", "ugly"])
     page = look(fleet.url, f"/tasks/{task}")
     mark(page)
     left = page.get_by_role("region", name="What is left")

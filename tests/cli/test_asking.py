@@ -7,6 +7,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -14,10 +15,10 @@ import pytest
 
 from helpers.certificates import Authority
 from helpers.holders import Holders, server_kit
-from helpers.processes import Running, commands
-from outvote.cli.asking import KIT, ServerTarget, asked
+from helpers.processes import Running, commands, request, until
+from outvote.cli.asking import KIT, ServerTarget, ask, asked
 from outvote.cli.main import main
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration, InvalidInput
 from outvote.files import write_private
 
 
@@ -66,7 +67,7 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
     return err.strip().removeprefix("outvote task: error: ")
 
 
-CREATE = ("create", "--name", "shop", "--arms", "2", "--players", "2")
+CREATE = ("create", "--name", "shop", "--variants", "2", "--sites", "2")
 
 
 def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
@@ -80,6 +81,8 @@ def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
     url = server.url("server")
     admin, viewer = (kit(tmp_path, name, url, ca, holders) for name in ("ops", "looker"))
     assert main(["task", "--kit", str(admin), *CREATE]) == 0
+    follow = f"follow it with: outvote task watch shop --kit {admin}\n"
+    assert capsys.readouterr().out.endswith(follow), "what has to be typed, with whom to ask"
     monkeypatch.setenv(KIT, str(viewer))
     assert main(["task", "list"]) == 0
     assert "shop" in capsys.readouterr().out
@@ -113,7 +116,7 @@ def test_refusals_say_what_to_do_and_show_no_token(
     assert told.endswith("does it speak https://?")
     wrong.chmod(0o644)
     assert "has mode 644" in refused(capsys, 2, "list", "--kit", found["ops"], "--token-file", str(wrong))
-    assert "is no kit" in refused(capsys, 2, "list", "--kit", str(tmp_path / "none"))
+    assert "cannot be read: kit.json" in refused(capsys, 2, "list", "--kit", str(tmp_path / "none"))
 
 
 def options(**given: object) -> argparse.Namespace:
@@ -127,7 +130,9 @@ def test_a_token_is_not_sent_in_plaintext_beyond_this_machine(tmp_path: Path) ->
     write_private(file, b"outvote-secret")
     for server in ("http://127.0.0.1:8600", "http://localhost:1", "http://[::1]:1"):
         assert asked(options(server=server, token_file=file)) == ServerTarget(server, "outvote-secret")
-    with pytest.raises(InvalidTask, match=r"the token would be sent in plaintext to '10\.0\.0\.5', which others"):
+    with pytest.raises(
+        InvalidConfiguration, match=r"the token would be sent in plaintext to '10\.0\.0\.5', which others"
+    ):
         asked(options(server="http://10.0.0.5:8600", token_file=file))
     found = asked(options(server="http://10.0.0.5:8600", token_file=file, insecure=True))
     assert found.token == "outvote-secret"
@@ -135,25 +140,84 @@ def test_a_token_is_not_sent_in_plaintext_beyond_this_machine(tmp_path: Path) ->
     assert asked(options(server="http://10.0.0.5:8600")).token is None
 
 
-def test_a_token_is_not_taken_elsewhere_by_who_leads_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "token"
-    write_private(file, b"outvote-secret")
-    seen: list[str | None] = []
+@contextmanager
+def answering(status: int, body: bytes, seen: list[str | None] | None = None) -> Iterator[str]:
+    """The address of something that answers every request so, and leads elsewhere."""
 
-    class Leads(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            seen.append(self.headers["Authorization"])
-            self.send_response(302)
+    class Answers(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            if seen is not None:
+                seen.append(self.headers["Authorization"])
+            self.send_response(status)
             self.send_header("Location", "/elsewhere")
             self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PUT = do_DELETE = answer
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Leads) as other:
+    with HTTPServer(("127.0.0.1", 0), Answers) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{other.server_port}"
-        told = refused(capsys, 1, "list", "--server", url, "--token-file", str(file))
+        yield f"http://127.0.0.1:{other.server_port}"
         other.shutdown()
-    assert told == f"what answers at {url} is no outvote server: it says 302"
-    assert seen == ["Bearer outvote-secret"]
+
+
+def test_a_token_is_not_taken_elsewhere_by_who_leads_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "token"
+    write_private(file, b"outvote-secret")
+    seen: list[str | None] = []
+    with answering(302, b"", seen) as url:
+        told = refused(capsys, 1, "list", "--server", url, "--token-file", str(file))
+    assert told.startswith(f"what answers at {url} is no outvote server: it says 302; ")
+    assert seen == ["Bearer outvote-secret", None]
+
+
+ACTIONS = [
+    CREATE, ("list",), ("edges",), ("show", "shop"), ("watch", "shop"), ("stop", "shop"), ("kill", "shop"),
+    ("revive", "shop"), ("delete", "shop", "--yes"), ("expect", "shop", "--traffic", "5"),
+]  # fmt: skip
+
+
+def test_an_edge_or_an_engine_in_the_place_of_a_server_is_told_for_every_action(
+    tmp_path: Path, server: Running, holders: Holders, ca: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with commands(tmp_path) as start:
+        plain = start("server", "--port", "0", "--engine-port", "0")
+        edge = start("edge", "ams", "--nats", plain.url("nats"), "--port", "0")
+        assert main(["task", "--server", plain.url("server"), *CREATE]) == 0
+        until(lambda: bool(request(f"{edge.url('edge')}/v1/tasks")["tasks"]), "the edge has the task")
+        capsys.readouterr()
+        engines = [plain.url("nats").replace("nats", "http"), f"https://localhost:{server.port('nats')}"]
+        for action in ACTIONS:
+            said = f"what answers at {edge.url('edge')} is an edge, not a server: name an outvote server with --server"
+            assert refused(capsys, 1, *action, "--server", edge.url("edge")).startswith(said)
+            for engine in engines:
+                said = f"what answers at {engine} is the engine (NATS), not a server: name an outvote server with"
+                assert refused(capsys, 1, *action, "--server", engine, "--ca", str(ca)).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(200, b"<html>"), (200, b"{}"), (200, b"[1]"), (200, b'{"status": "ok"}'), (404, b"no"), (500, b"{}")],
+)
+def test_any_other_http_server_is_told_for_every_action(
+    capsys: pytest.CaptureFixture[str], status: int, body: bytes
+) -> None:
+    with answering(status, body) as url:
+        for action in ACTIONS:
+            said = f"what answers at {url} is no outvote server: it says {status}; name an outvote server with --server"
+            assert refused(capsys, 1, *action, "--server", url).startswith(said)
+
+
+@pytest.mark.parametrize("named", [{}, {"field": "variants", "code": "range"}])
+def test_a_refused_value_is_told_in_the_servers_words(
+    capsys: pytest.CaptureFixture[str], named: dict[str, str]
+) -> None:
+    detail = "variants must be from 2 to 9, got 1"
+    with answering(422, json.dumps({"detail": detail} | named).encode()) as url:
+        assert refused(capsys, 2, *CREATE, "--server", url) == detail
+        with pytest.raises(InvalidInput) as refusal:
+            ask(options(server=url), "POST", "/v1/tasks", {})
+    assert (refusal.value.field, refusal.value.code) == (named.get("field"), named.get("code", "invalid"))

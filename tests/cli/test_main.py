@@ -58,3 +58,21 @@ def test_no_command_is_an_error_with_a_pointer_to_help(capsys: pytest.CaptureFix
         main([])
     assert stop.value.code == 2
     assert "outvote --help" in capsys.readouterr().err
+
+
+def test_the_extra_that_is_named_is_the_one_that_the_command_needs() -> None:
+    code = """
+import sys
+from outvote.cli.main import main
+for module, command in (line.split() for line in sys.stdin):
+    sys.modules[module] = None  # as if it were not installed
+    main([command])
+    del sys.modules[module]
+"""
+    wanted = {
+        "rich demo": "network", "rich audit": "network", "rich plan": "sim", "rich simulate": "sim",
+        "rich paper": "sim", "numpy plan": "sim", "numpy simulate": "sim", "uvloop edge": "network",
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], input="\n".join(wanted), capture_output=True, text=True)
+    told = [line.partition("pip install ")[2] for line in done.stderr.splitlines()]
+    assert told == [f"'outvote[{extra}]'" for extra in wanted.values()], done.stderr

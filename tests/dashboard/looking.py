@@ -15,6 +15,7 @@ from helpers.operating import operated
 from helpers.processes import comes
 from outvote.dashboard.app import Dashboard
 from outvote.engine.process import Engine
+from outvote.presenters.task_fields import to_json
 from outvote.server.admin.api import Admin, make_app
 from outvote.server.sync_server import SyncServer
 
@@ -39,7 +40,7 @@ class Looking:
 
     async def tell(self, told: Story) -> str:
         """The id of a task to which the same happens as in a story; the server itself eliminates."""
-        made = await self.client.post("/v1/tasks", json=told.task.to_json())
+        made = await self.client.post("/v1/tasks", json=to_json(told.task))
         assert made.status_code == 201, made.text
         task_id = str(made.json()["id"])
         for subject, payload in told.records:

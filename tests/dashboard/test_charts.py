@@ -6,7 +6,7 @@ import functools
 import importlib.resources
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -38,6 +38,12 @@ def many(good: int) -> TaskDescription:
     return shown
 
 
+def figure_of(draw: Callable[[TaskDescription], charts.Figure | None], shown: TaskDescription) -> charts.Figure:
+    figure = draw(shown)
+    assert figure is not None
+    return figure
+
+
 def names(figure: charts.Figure) -> list[str]:
     found = figure["layout"]["yaxis"]["ticktext"]
     assert figure["layout"]["yaxis"]["tickvals"] == list(range(len(found)))
@@ -65,19 +71,21 @@ def seconds(date: str) -> float:
 
 def test_means_and_their_intervals_are_those_of_the_description() -> None:
     shown = running()
-    figure = charts.means(shown)
+    figure = figure_of(charts.means, shown)
     (trace,) = figure["data"]
-    assert names(figure) == [arm.arm for arm in shown.arms]
+    assert names(figure) == [arm.variant for arm in shown.variants]
     assert trace["y"] == [0, 1, 2]
-    assert trace["x"] == [pytest.approx(100 * arm.mean) for arm in shown.arms if isinstance(arm.mean, float)]
-    assert ends(trace) == in_points([arm.interval for arm in shown.arms])
-    assert trace["marker"]["color"] == ["@leader" if arm.arm == shown.leader else "@remaining" for arm in shown.arms]
+    assert trace["x"] == [pytest.approx(100 * arm.mean) for arm in shown.variants if isinstance(arm.mean, float)]
+    assert ends(trace) == in_points([arm.interval for arm in shown.variants])
+    assert trace["marker"]["color"] == [
+        "@leader" if arm.variant == shown.leader else "@remaining" for arm in shown.variants
+    ]
 
 
 def test_an_arm_of_which_nothing_is_known_has_a_row_and_no_mark() -> None:
     shown = Story().play(CLOSE, lambda story: story.messages > 0).shown
-    (known,) = [arm.index for arm in shown.arms if isinstance(arm.mean, float)]
-    figure = charts.means(shown)
+    (known,) = [arm.index for arm in shown.variants if isinstance(arm.mean, float)]
+    figure = figure_of(charts.means, shown)
     (trace,) = figure["data"]
     assert len(names(figure)) == 3
     assert trace["y"] == [known]
@@ -86,20 +94,21 @@ def test_an_arm_of_which_nothing_is_known_has_a_row_and_no_mark() -> None:
 
 def test_of_a_finished_task_the_winner_and_those_that_are_out_have_their_colours() -> None:
     shown = Story().finish().shown
-    (trace,) = charts.means(shown)["data"]
+    (trace,) = figure_of(charts.means, shown)["data"]
     assert trace["marker"]["color"] == ["@leader", "@eliminated", "@eliminated"]
 
 
 def test_lifts_are_those_of_the_description_against_a_line_at_nothing() -> None:
     shown = running()
-    figure = charts.lifts(shown, shown.lifts)
+    figure = figure_of(charts.lifts, shown)
     (trace,) = figure["data"]
-    assert names(figure) == [each.rival for each in shown.lifts]
-    assert trace["x"] == [pytest.approx(100 * each.difference) for each in shown.lifts]
-    assert ends(trace) == in_points([each.difference_interval for each in shown.lifts])
+    lifts = sorted(shown.lifts, key=lambda each: each.difference)
+    assert names(figure) == [each.rival for each in lifts]
+    assert trace["x"] == [pytest.approx(100 * each.difference) for each in lifts]
+    assert ends(trace) == in_points([each.difference_interval for each in lifts])
     assert [(line["x0"], line["x1"]) for line in figure["layout"]["shapes"]] == [(0, 0)]
     assert str(shown.leader) in figure["layout"]["xaxis"]["title"]["text"]
-    (gone,) = charts.lifts(Story().finish().shown, shown.lifts)["data"]
+    (gone,) = figure_of(charts.lifts, Story().finish().shown)["data"]
     assert {"@eliminated"} <= set(gone["marker"]["color"])
 
 
@@ -108,24 +117,24 @@ def test_lifts_are_those_of_the_description_against_a_line_at_nothing() -> None:
 
 def test_votes_stand_against_those_that_are_needed() -> None:
     shown = voting()
-    figure = charts.votes(shown)
+    figure = figure_of(charts.votes, shown)
     (bars,) = figure["data"]
-    assert bars["x"] == [arm.votes[0] for arm in shown.arms if isinstance(arm.votes, tuple)]
+    assert bars["x"] == [arm.votes[0] for arm in shown.variants if isinstance(arm.votes, tuple)]
     assert 1 in bars["x"]
-    assert [(line["x0"], line["x1"]) for line in figure["layout"]["shapes"]] == [(1.5, 1.5)]  # half of three sites
-    assert figure["layout"]["annotations"][0]["x"] == 1.5
+    assert [(line["x0"], line["x1"]) for line in figure["layout"]["shapes"]] == [(2, 2)]  # of three sites
+    assert figure["layout"]["annotations"][0]["x"] == 2
     low, high = figure["layout"]["xaxis"]["range"]
     assert low == 0
-    assert high > 1.5  # the line is seen before it is reached
+    assert high > 2  # the line is seen before it is reached
     assert figure["layout"]["xaxis"]["dtick"] == 1
 
 
 def test_votes_of_several_instances_are_shares_of_what_each_needs() -> None:
     shown = voting(protocol="edme", instances=[1, 3])
-    assert shown.votes_needed == (0.5, 1.5)
-    figure = charts.votes(shown)
+    assert shown.votes_needed == (1, 2)
+    figure = figure_of(charts.votes, shown)
     (bars,) = figure["data"]
-    expected = [max(arm.votes[0] / 0.5, arm.votes[1] / 1.5) for arm in shown.arms if isinstance(arm.votes, tuple)]
+    expected = [max(arm.votes[0] / 1, arm.votes[1] / 2) for arm in shown.variants if isinstance(arm.votes, tuple)]
     assert bars["x"] == expected
     assert max(expected) > 0
     assert figure["layout"]["shapes"][0]["x0"] == 1
@@ -146,7 +155,7 @@ def spans(shown: TaskDescription, now: float) -> list[tuple[float, float]]:
 def test_an_arm_is_in_the_race_until_it_is_out_and_the_others_until_now() -> None:
     story = Story(**{**SOON, "active_players": 1})
     shown = story.play(GOOD, lambda story: bool(story.found.eliminations), "ams").shown
-    for arm, (start, stop) in zip(shown.arms, spans(shown, LATER), strict=True):
+    for arm, (start, stop) in zip(shown.variants, spans(shown, LATER), strict=True):
         assert start == shown.created
         assert stop == pytest.approx(LATER if arm.eliminated is None else arm.eliminated.at)
 
@@ -159,7 +168,7 @@ def test_the_race_of_a_stopped_task_has_ended_then() -> None:
 @pytest.mark.parametrize("stopped", [False, True])
 def test_the_winner_has_won_when_the_last_other_was_out(stopped: bool) -> None:
     story = Story().finish()
-    last = max(arm.eliminated.at for arm in story.shown.arms if arm.eliminated is not None)
+    last = max(arm.eliminated.at for arm in story.shown.variants if arm.eliminated is not None)
     shown = story.stop().shown if stopped else story.shown
     assert spans(shown, LATER)[0] == (shown.created, last)
 
@@ -177,13 +186,13 @@ def test_a_clock_that_is_behind_the_engines_draws_nothing_backwards() -> None:
 @pytest.mark.parametrize("left", [charts.MOST_ROWS + 5, 10])
 def test_of_too_many_arms_those_that_remain_are_kept(left: int) -> None:
     shown = many(left)
-    for figure in (charts.means(shown), charts.timeline(shown, LATER)):
+    for figure in (figure_of(charts.means, shown), charts.timeline(shown, LATER)):
         kept = names(figure)
         assert len(kept) == charts.MOST_ROWS
         assert kept == sorted(kept, key=int)  # in the order of the task
         assert len(set(kept) & set(shown.remaining)) == min(left, charts.MOST_ROWS)
         assert str(shown.leader) in kept
-    assert len(names(charts.lifts(shown, shown.lifts))) == charts.MOST_ROWS
+    assert len(names(figure_of(charts.lifts, shown))) == charts.MOST_ROWS
 
 
 def test_names_are_cut_and_are_no_markup() -> None:
@@ -192,10 +201,10 @@ def test_names_are_cut_and_are_no_markup() -> None:
         Story(arms=["<b>bold</b>", "a & b", long, exact]).play((0.9, 0.1, 0.1, 0.1), lambda s: s.messages >= 8).shown
     )
     cut = "x" * (charts.LONGEST_NAME - 1) + "…"
-    for figure in (charts.means(shown), charts.timeline(shown, LATER)):
+    for figure in (figure_of(charts.means, shown), charts.timeline(shown, LATER)):
         assert names(figure) == ["&lt;b&gt;bold&lt;/b&gt;", "a &amp; b", cut, exact]
     assert shown.leader == "<b>bold</b>"
-    lifts = charts.lifts(shown, shown.lifts)
+    lifts = figure_of(charts.lifts, shown)
     assert "<" not in lifts["layout"]["xaxis"]["title"]["text"] + "".join(names(lifts))
 
 
@@ -209,12 +218,10 @@ def figures() -> tuple[charts.Figure, ...]:
 
 def _figures() -> Iterator[charts.Figure]:
     for shown in (running(), Story().finish().shown, Story().stop().shown, many(10), running(privacy_budget=1.0)):
-        yield charts.means(shown)
         yield charts.timeline(shown, LATER)
-        if shown.lifts:
-            yield charts.lifts(shown, shown.lifts)
+        yield from filter(None, (charts.means(shown), charts.lifts(shown)))
     for shown in (Story(**SOON).shown, voting(), voting(protocol="edme", instances=2)):
-        yield charts.votes(shown)
+        yield figure_of(charts.votes, shown)
 
 
 def texts(value: object) -> Iterator[str]:

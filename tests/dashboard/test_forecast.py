@@ -13,10 +13,10 @@ from dashboard.stories import CLOSE, SOON, Story
 from outvote.core.errors import InvalidTask, OutvoteError
 from outvote.core.task import Task
 from outvote.dashboard.forecast import DAY, ENOUGH, Forecast, forecast
-from outvote.dashboard.formats import about, count
 from outvote.dashboard.planning import PlannerFailed
 from outvote.planner.duration import duration
 from outvote.planner.question import ask as question
+from outvote.presenters.formats import about, count
 from outvote.server.admin.views import TaskDescription
 
 PLANNED: dict[str, Any] = {"draws": 9_000.0, "low": 5_000.0, "high": 20_000.0, "how": "simulated"}
@@ -36,7 +36,7 @@ class Answering:
 
 
 def reported(shown: TaskDescription) -> int:
-    return sum(arm.trials for arm in shown.arms if isinstance(arm.trials, int))
+    return sum(arm.trials for arm in shown.variants if isinstance(arm.trials, int))
 
 
 def running(messages: int = 60, **task: Any) -> Story:
@@ -97,7 +97,7 @@ def test_without_a_declaration_the_world_is_that_of_the_tallies() -> None:
     found = forecast(shown, planner, story.now)
     done = reported(shown)
     (world,) = planner.asked
-    assert world["means"] == [round(arm.mean, 3) for arm in shown.arms if isinstance(arm.mean, float)]
+    assert world["means"] == [round(arm.mean, 3) for arm in shown.variants if isinstance(arm.mean, float)]
     assert "arms" not in world
     assert found.events.startswith(f"about {about(9_000 - done)} (")
     assert f"if the variants' means are what they seem now; {count(done)} are reported" in found.why
@@ -139,7 +139,7 @@ def test_with_more_events_than_any_plan_it_should_have_ended() -> None:
 def test_too_few_events_say_nothing_and_nobody_is_asked() -> None:
     planner = Answering(PLANNED)
     for story in (Story(), running(4)):
-        assert any(not isinstance(arm.trials, int) or arm.trials < ENOUGH for arm in story.shown.arms)
+        assert any(not isinstance(arm.trials, int) or arm.trials < ENOUGH for arm in story.shown.variants)
         found = forecast(story.shown, planner, story.now)
         why = "no difference is declared; the tallies do not tell yet which variant is better, or have too few events"
         assert found == Forecast("unknown", why=why)

@@ -11,8 +11,9 @@ import subprocess
 import pytest
 
 from dashboard.html import Page
-from outvote.dashboard import formats
+from outvote.dashboard import formats as times
 from outvote.planner.duration import since
+from outvote.presenters import formats
 
 SCRIPT = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.js").read_text()
 AGES = [-3, 0, 0.4, 0.6, 1, 59.9, 60, 119, 119.5, 119.99, 120, 179.9, 180, 3_599, 7_199.9, 7_200, 172_799, 172_800, 1e7]
@@ -67,10 +68,10 @@ def test_one_is_not_many() -> None:
 
 
 def test_options_of_a_command_are_fields_of_a_form() -> None:
-    assert formats.on_form("ask for fewer --active-players, or raise --floor.") == (
+    assert times.on_form("ask for fewer --active-players, or raise --floor.") == (
         "ask for fewer active players, or raise floor."
     )
-    assert formats.on_form("a name like x--y or -- is none") == "a name like x--y or -- is none"
+    assert times.on_form("a name like x--y or -- is none") == "a name like x--y or -- is none"
 
 
 def test_many_names_are_cut_to_a_few() -> None:
@@ -111,13 +112,13 @@ def test_the_script_says_the_same_of_every_age() -> None:
 
 
 def test_a_time_ago_is_an_element_that_the_script_can_go_on_with() -> None:
-    made = Page(formats.ago(1_700_000_000.4, 1_700_000_300.0)).one("time")
+    made = Page(times.ago(1_700_000_000.4, 1_700_000_300.0)).one("time")
     assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-since": "1700000000"}
     assert made.text == "4 min ago"
-    assert formats.ago(None, 5.0) == "never"
+    assert times.ago(None, 5.0) == "never"
 
 
 def test_a_moment_is_an_element_with_its_zone() -> None:
-    made = Page(formats.moment(1_700_000_000.4)).one("time")
+    made = Page(times.moment(1_700_000_000.4)).one("time")
     assert made.attributes == {"datetime": "2023-11-14T22:13:20+00:00", "data-moment": ""}
     assert made.text == "2023-11-14 22:13:20 UTC"

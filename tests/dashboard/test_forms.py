@@ -12,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amounts import examples
-from outvote.core.errors import InvalidTask
-from outvote.core.task import PROTOCOLS, Task
+from outvote.core.errors import InvalidInput
+from outvote.core.protocols import REGISTRY
+from outvote.core.task import Task
 from outvote.dashboard import forms
 from outvote.log.expectation import Expectation
 from outvote.planner.plan import left_out, tasks
 from outvote.planner.question import Question, ask
+from outvote.presenters.task_fields import BY_NAME, count_or_names
 from outvote.server.admin.requests import Refused
 
-WHOLE = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "4", "epsilon": "0", "delta": "0.05"}
+WHOLE = {"name": "shop", "protocol": "tally", "variants": "red\ngreen", "sites": "4", "epsilon": "0", "delta": "0.05"}
 
 
 def refusal(body: dict[str, str] | bytes) -> tuple[int, str]:
@@ -35,7 +37,7 @@ def refusal(body: dict[str, str] | bytes) -> tuple[int, str]:
 
 
 def test_empty_fields_are_not_there_and_others_are_trimmed() -> None:
-    assert forms.fields(b"name=+shop+&floor=&quorum=++&arms=a%0D%0Ab") == {"name": "shop", "arms": "a\r\nb"}
+    assert forms.fields(b"name=+shop+&floor=&quorum=++&variants=a%0D%0Ab") == {"name": "shop", "variants": "a\r\nb"}
 
 
 @pytest.mark.parametrize(
@@ -72,26 +74,26 @@ def test_a_form_gives_the_task_that_a_program_would_ask_for() -> None:
 
 @pytest.mark.parametrize("written", ["red\ngreen", "red\r\ngreen\r\n", "red, green", " red ,\n\n, green,", "red,green"])
 def test_names_are_separated_by_lines_and_commas(written: str) -> None:
-    assert forms.task_of({**WHOLE, "arms": written}).arms == ("red", "green")
+    assert forms.task_of({**WHOLE, "variants": written}).arms == ("red", "green")
 
 
 def test_a_name_may_hold_blanks_and_a_list_may_be_of_digits() -> None:
-    assert forms.count_or_names("light red\n2") == ["light red", "2"]
-    assert forms.count_or_names("12\n13") == ["12", "13"]
+    assert count_or_names("light red\n2") == ["light red", "2"]
+    assert count_or_names("12\n13") == ["12", "13"]
 
 
 def test_a_number_alone_is_how_many() -> None:
-    task = forms.task_of({**WHOLE, "arms": "3", "players": "ams\nfra"})
+    task = forms.task_of({**WHOLE, "variants": "3", "sites": "ams\nfra"})
     assert (task.arms, task.players, task.player_names) == (("0", "1", "2"), 2, ("ams", "fra"))
-    assert forms.count_or_names("²") == ["²"]  # a digit to Python, and no number
-    assert forms.count_or_names("9" * 16) == ["9" * 16]
+    assert count_or_names("²") == ["²"]  # a digit to Python, and no number
+    assert count_or_names("9" * 16) == ["9" * 16]
 
 
 @pytest.mark.parametrize(
     ("written", "value"), [("3", [1, 2, 3]), ("1 3", [1, 3]), ("1,3", [1, 3]), ("0.5,\n 1e0 ,2.5", [0.5, 1, 2.5])]
 )
 def test_instances_are_how_many_or_a_list(written: str, value: list[float]) -> None:
-    asked = {**WHOLE, "protocol": "edme", "epsilon": "0.5", "players": "3", "instances": written}
+    asked = {**WHOLE, "protocol": "edme", "epsilon": "0.5", "sites": "3", "instances": written}
     assert list(forms.task_of(asked).instances) == value
 
 
@@ -106,12 +108,12 @@ def test_numbers_are_read_as_people_write_them(written: str, value: float) -> No
 
 
 @pytest.mark.parametrize(
-    "written", ["many", "1,5", "1.000.000", "nan", "inf", "-inf", "1e999", "5 %", "1 e6", "9" * 400, "'"]
+    "written", ["many", "1,5", "1.000.000", "nan", "inf", "-inf", "1e999", "5 %%", "1 e6", "9" * 400, "'"]
 )
 def test_what_is_no_number_is_refused_with_its_field(written: str) -> None:
     assert refusal({**WHOLE, "privacy_budget": written}) == (
         422,
-        f"privacy budget must be a number, got {written[:50]!r}",
+        f"privacy_budget must be a number like 50000, 50,000, 0.05 or 5%, got {written[:50]!r}",
     )
     with pytest.raises(Refused) as caught:
         forms.expectation_of({"traffic": written})
@@ -123,13 +125,13 @@ def test_what_is_no_number_is_refused_with_its_field(written: str) -> None:
     [
         ({"name": ""}, None),
         ({"name": "a shop"}, "name must be 1 to 64 letters, digits, '_' or '-', got 'a shop'"),
-        ({"arms": ""}, "a task needs arms, players, epsilon, delta; missing: arms"),
-        ({"arms": "red"}, "arms must be at least 2, got 1"),
-        ({"arms": ","}, "arms must be at least 2, got 0"),
-        ({"players": ","}, "players must be at least 1, got 0"),
+        ({"variants": ""}, "variants must be given: how many, or their names"),
+        ({"variants": "red"}, "variants must be at least 2, got 1"),
+        ({"variants": ","}, "variants must be at least 2, got 0"),
+        ({"sites": ","}, "sites must be at least 1, got 0"),
         ({"floor": "2.5"}, "floor must be a whole number from 2 to 127, got 2.5"),
-        ({"instances": "1,,x"}, "instances must be a number, got 'x'"),
-        ({"tolerate": "some"}, "tolerate must be a number, got 'some'"),
+        ({"instances": "1,,x"}, "instances must be a number like 50000, 50,000, 0.05 or 5%, got 'x'"),
+        ({"tolerate": "some"}, "tolerate must be a number like 50000, 50,000, 0.05 or 5%, got 'some'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_is_wrong(changed: dict[str, str], detail: str | None) -> None:
@@ -145,21 +147,23 @@ def test_what_cannot_be_is_refused_with_what_is_wrong(changed: dict[str, str], d
     ("changed", "field"),
     [
         ({"tolerate": "2"}, "tolerate"),
-        ({"players": "8", "tolerate": "3", "protocol": "dme", "epsilon": "0.5"}, "tolerate"),
-        ({"privacy_budget": "much"}, "privacy_budget"),  # said with a blank
+        ({"sites": "8", "tolerate": "3", "protocol": "dme", "epsilon": "0.5"}, "tolerate"),
+        ({"privacy_budget": "much"}, "privacy_budget"),
         ({"privacy_budget": "99"}, "privacy_budget"),
-        ({"active_players": "2"}, "active_players"),
+        ({"active_sites": "2"}, "active_sites"),
         ({"delta": "2"}, "delta"),
-        ({"traffic": "-1"}, "traffic"),  # its type says so
-        ({"baseline": "0.9", "difference": "0.5"}, "baseline"),
-        ({"arms": ""}, None),
+        ({"traffic": "-1"}, "traffic"),
+        ({"baseline": "0.9", "difference": "0.5"}, "difference"),
+        ({"variants": ""}, "variants"),
     ],
 )
-def test_a_refusal_is_of_a_field(changed: dict[str, str], field: str | None) -> None:
+def test_a_refusal_is_of_a_field(changed: dict[str, str], field: str) -> None:
     form = forms.fields(urlencode({**WHOLE, **changed}).encode())
     with pytest.raises(Refused) as caught:
         forms.expectation_of(form if forms.task_of(form) else {})
-    assert forms.field_of(caught.value.problem.detail) == field
+    assert caught.value.problem.field == field
+    assert caught.value.problem.code
+    assert caught.value.problem.detail.startswith(f"{field} ")
 
 
 # ---- what is expected
@@ -169,16 +173,16 @@ def test_a_refusal_is_of_a_field(changed: dict[str, str], field: str | None) -> 
 
 
 def test_the_planner_is_asked_how_many_and_for_the_best_arm_without_an_epsilon() -> None:
-    asked = forms.question_of({**WHOLE, "players": "ams\nfra", "traffic": "5 000", "difference": "0.02", "floor": "7"})
-    assert asked == {"arms": 2, "players": 2, "delta": 0.05, "traffic": 5_000, "difference": 0.02, "floor": 7}
-    assert forms.question_of({"epsilon": "0.1", "arms": "5"}) == {"epsilon": 0.1, "arms": 5}
+    asked = forms.question_of({**WHOLE, "sites": "ams\nfra", "traffic": "5 000", "difference": "0.02", "floor": "7"})
+    assert asked == {"variants": 2, "sites": 2, "delta": 0.05, "traffic": 5_000, "difference": 0.02, "floor": 7}
+    assert forms.question_of({"epsilon": "0.1", "variants": "5"}) == {"epsilon": 0.1, "variants": 5}
     assert isinstance(ask(**asked), Question)
 
 
 @pytest.mark.parametrize("players", [1, 2, 3, 8, 16, 17, 40])
 def test_of_every_number_of_liars_that_tally_tolerates_there_is_a_plan(players: int) -> None:
     for liars in range((players + 1) // 2):
-        question = ask(**forms.question_of({"players": str(players), "tolerate": str(liars)}))
+        question = ask(**forms.question_of({"sites": str(players), "tolerate": str(liars)}))
         found = Counter(task.protocol for task in tasks(question))
         assert found["tally"] == 2
         assert len(found) + len(list(left_out(question))) == 3
@@ -186,7 +190,7 @@ def test_of_every_number_of_liars_that_tally_tolerates_there_is_a_plan(players: 
 
 # ---- any form
 
-FIELDS = (*forms.FIELDS, "other")
+FIELDS = (*BY_NAME, *forms.EXPECTED, "other")
 NUMBER = st.one_of(
     st.integers(-2, 200).map(str),
     st.floats(allow_nan=True, allow_infinity=True).map(str),
@@ -194,9 +198,9 @@ NUMBER = st.one_of(
 )
 TEXT = st.one_of(st.text(max_size=80), NUMBER, st.lists(st.text(max_size=5), max_size=4).map("\n".join))
 LIKELY: dict[str, st.SearchStrategy[str]] = {
-    "protocol": st.sampled_from(PROTOCOLS),
-    "arms": st.sampled_from(["2", "red\ngreen", "a,b,c"]),
-    "players": st.sampled_from(["3", "ams\nfra"]),
+    "protocol": st.sampled_from(list(REGISTRY)),
+    "variants": st.sampled_from(["2", "red\ngreen", "a,b,c"]),
+    "sites": st.sampled_from(["3", "ams\nfra"]),
     "epsilon": st.sampled_from(["0", "0.5"]),
     "delta": st.just("0.1"),
 }
@@ -225,7 +229,7 @@ def test_any_form_gives_a_task_or_is_refused(form: dict[str, str]) -> None:
         found = outcome(read, body)
         assert isinstance(found, kind) or found in (400, 413, 422)
         if isinstance(found, dict):  # the planner takes it, or says what is wrong
-            with contextlib.suppress(InvalidTask):
+            with contextlib.suppress(InvalidInput):
                 ask(**found)
 
 

@@ -24,9 +24,10 @@ from outvote.dashboard import fleet_page
 from outvote.dashboard.app import POLICY
 from outvote.engine.process import Engine
 from outvote.log.expectation import Expectation
+from outvote.presenters.task_fields import to_json
 from outvote.server.liveness import SILENT_AFTER
 
-FORM = {"name": "shop", "protocol": "tally", "arms": "red\ngreen", "players": "2", "epsilon": "0", "delta": "0.05"}
+FORM = {"name": "shop", "protocol": "tally", "variants": "red\ngreen", "sites": "2", "epsilon": "0", "delta": "0.05"}
 PROBLEM = "application/problem+json"
 
 Look: TypeAlias = Callable[[Callable[[Looking], Coroutine[Any, Any, None]]], None]
@@ -74,7 +75,7 @@ def test_every_page_is_whole_leads_somewhere_and_needs_nobody_else(look: Look) -
             "held": "held",
             "stopped": "stopped",
         }
-        pages = ["/", "/?q=nobody", "/fleet", "/fleet?q=nobody", "/tasks/new", "/tasks/new?plan=1&arms=x"]
+        pages = ["/", "/?q=nobody", "/fleet", "/fleet?q=nobody", "/tasks/new", "/tasks/new?plan=1&variants=x"]
         pages += [f"/tasks/{task}" for task in tasks.values()]
         pages += [f"/tasks/{tasks['running']}/stop", f"/tasks/{tasks['hostile']}/delete"]
         found: set[str] = set()
@@ -135,8 +136,8 @@ async def figures(there: Looking, tasks: dict[str, str], stories: dict[str, Stor
     told = [each.text.split(" UTC ")[1] for each in won.all("li") if each.above is order]
     said = (await there.client.get(f"/v1/tasks/{tasks['finished']}")).json()
     gone = sorted(
-        (arm["eliminated"]["number"], arm["index"], arm["arm"], arm["eliminated"]["after_messages"])
-        for arm in said["arms"]
+        (arm["eliminated"]["number"], arm["index"], arm["variant"], arm["eliminated"]["after_messages"])
+        for arm in said["variants"]
         if arm["eliminated"]
     )
     assert told == ["created", *(f"{name} is out, after {sent} messages" for _, _, name, sent in gone), "classic wins"]
@@ -151,8 +152,8 @@ async def figures(there: Looking, tasks: dict[str, str], stories: dict[str, Stor
         said = (await there.client.get(f"/v1/tasks/{tasks[name]}")).json()
         for needed in said["votes_needed"]:
             assert f", of {needed:g} needed" in page.text
-        for arm in said["arms"]:
-            row = page.one("tr", **{"data-key": f"arm-{arm['index']}"})
+        for arm in said["variants"]:
+            row = page.one("tr", **{"data-key": f"variant-{arm['index']}"})
             assert [cell.text for cell in page.all("td") if cell.above is row] == list(map(str, arm["votes"]))
 
 
@@ -161,10 +162,10 @@ async def ordered(there: Looking, task: str) -> None:
     page = await there.page(f"/tasks/{task}")
     table = page.all("tbody")[0]
     names = [each.text for each in page.all("span", **{"class": "name"}) if table in each.ancestors()]
-    arms = (await there.client.get(f"/v1/tasks/{task}")).json()["arms"]
+    arms = (await there.client.get(f"/v1/tasks/{task}")).json()["variants"]
     out = sorted((arm for arm in arms if arm["eliminated"]), key=lambda arm: -arm["eliminated"]["number"])
     left = sorted((arm for arm in arms if not arm["eliminated"]), key=lambda arm: -arm.get("mean", 0))
-    assert names == [arm["arm"] for arm in (*left, *out)]
+    assert names == [arm["variant"] for arm in (*left, *out)]
 
 
 def test_an_empty_server_says_how_to_begin(look: Look) -> None:
@@ -245,7 +246,9 @@ def test_other_sites_change_nothing_and_programs_and_our_own_pages_do(look: Look
         for number, headers in enumerate(OWN):
             made = await there.client.post("/tasks/new", data={**FORM, "name": f"t{number}"}, headers=headers)
             assert made.status_code == 303
-            asked = await there.client.post("/v1/tasks", json={**TALLY, "name": f"p{number}"}, headers=headers)
+            asked = await there.client.post(
+                "/v1/tasks", json={**to_json(Task(**TALLY)), "name": f"p{number}"}, headers=headers
+            )
             assert asked.status_code == 201
 
     look(visit)
@@ -273,7 +276,7 @@ def test_a_task_is_created_expected_of_stopped_and_deleted_by_forms(look: Look) 
         fields = [page.value(name) for name in ("traffic", "difference", "baseline")]
         assert fields == ["10000", "0.02", "0"]
         wrong = await there.send(f"{task}/expectation", traffic="many")
-        assert "Traffic must be a number, got 'many'." in shown(wrong, 422).text
+        assert "Traffic must be a number like 50000, 50,000, 0.05 or 5%, got 'many'." in shown(wrong, 422).text
         sure = await there.page(f"{task}/stop")
         assert sure.one("form", method="post").attributes["action"] == f"{task}/stop"
         stopped = await there.send(f"{task}/stop")
@@ -294,8 +297,9 @@ def test_what_is_refused_comes_back_with_what_was_typed(look: Look) -> None:
         typed = {
             **FORM,
             "delta": "2",
-            "arms": "<b>\ngreen",
+            "variants": "<b>\ngreen",
             "protocol": "edme",
+            "epsilon": "0.5",
             "instances": "3",
             "quorum": "certified",
         }
@@ -310,7 +314,7 @@ def test_what_is_refused_comes_back_with_what_was_typed(look: Look) -> None:
         assert there.server.state.read == 0
         await there.send("/tasks/new", **FORM)
         page = shown(await there.send("/tasks/new", **{**FORM, "delta": "0.1"}), 409)
-        assert "A task named 'shop' exists already" in page.one("div", id="problem").text
+        assert "Name must be a new one, got 'shop', which shop-" in page.one("div", id="problem").text
         assert page.value("delta") == "0.1"
 
     look(visit)
@@ -318,7 +322,7 @@ def test_what_is_refused_comes_back_with_what_was_typed(look: Look) -> None:
 
 def test_how_many_liars_are_tolerated_is_said_by_form_and_shown(look: Look) -> None:
     async def visit(there: Looking) -> None:
-        task = (await there.send("/tasks/new", **{**FORM, "players": "8", "tolerate": "2"})).headers["location"]
+        task = (await there.send("/tasks/new", **{**FORM, "sites": "8", "tolerate": "2"})).headers["location"]
         assert there.server.state.tasks[task.removeprefix("/tasks/")].task.tolerate == 2
         page = await there.page(task)
         told = dict(zip((each.text for each in page.all("dt")), (each.text for each in page.all("dd")), strict=True))
@@ -329,7 +333,7 @@ def test_how_many_liars_are_tolerated_is_said_by_form_and_shown(look: Look) -> N
 
 def test_what_is_refused_is_said_beside_its_field(look: Look) -> None:
     async def visit(there: Looking) -> None:
-        wrong = {"arms": "red", "players": "0", "protocol": "x", "quorum": "certified", "tolerate": "1"}
+        wrong = {"variants": "red", "sites": "0", "protocol": "x", "quorum": "certified", "tolerate": "1"}
         for name, value in wrong.items():
             page = shown(await there.send("/tasks/new", **{**FORM, name: value}), 422)
             assert faults(page) == []
@@ -346,15 +350,15 @@ def test_what_is_refused_is_said_beside_its_field(look: Look) -> None:
 def test_the_new_form_holds_usual_values_or_those_of_its_address(look: Look) -> None:
     async def visit(there: Looking) -> None:
         page = await there.page("/tasks/new")
-        assert (page.value("arms"), page.value("players"), page.value("protocol")) == (
+        assert (page.value("variants"), page.value("sites"), page.value("protocol")) == (
             "classic\nbold\ngreen",
             "8",
             "tally",
         )
         named = await there.page("/tasks/new?name=shop")
-        assert (named.value("name"), named.value("players")) == ("shop", "8")
-        chosen = await there.page("/tasks/new?arms=a,%3Cb%3E&protocol=dme&quorum=certified&players=")
-        fields = [chosen.value(name) for name in ("arms", "protocol", "quorum", "players", "delta")]
+        assert (named.value("name"), named.value("sites")) == ("shop", "8")
+        chosen = await there.page("/tasks/new?variants=a,%3Cb%3E&protocol=dme&quorum=certified&sites=")
+        fields = [chosen.value(name) for name in ("variants", "protocol", "quorum", "sites", "delta")]
         assert fields == ["a,<b>", "dme", "certified", "", ""]
 
     look(visit)
@@ -362,7 +366,7 @@ def test_the_new_form_holds_usual_values_or_those_of_its_address(look: Look) -> 
 
 def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
     async def visit(there: Looking) -> None:
-        asked = "arms=2&players=4&difference=0.4&traffic=1000&name=shop&delta=0.05&tolerate=1"
+        asked = "variants=2&sites=4&difference=0.4&traffic=1000&name=shop&delta=0.05&tolerate=1"
         page = await there.page(f"/tasks/new?plan=1&{asked}")
         assert faults(page) == []
         aside = page.one("aside", id="plan")
@@ -384,9 +388,9 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
         alone = Page(f"<body>{part.text}</body>")
         assert alone.text.split(". Guarantee")[0] == aside.text.split(". Guarantee")[0]
         for wrong, detail in (
-            ("arms=1", "Arms must be a whole number"),
-            ("delta=x", "Delta must be a number, got 'x'."),
-            ("players=8&tolerate=3&difference=0.4", "Dme is left out: tolerate 3 needs 4 + 3 votes against an arm"),
+            ("variants=1", "Variants must be a whole number"),
+            ("delta=x", "Delta must be a number like 50000, 50,000, 0.05 or 5%, got 'x'."),
+            ("sites=8&tolerate=3&difference=0.4", "Dme is left out: tolerate 3 needs 4 + 3 votes against an arm"),
         ):
             text = (await there.client.get(f"/tasks/new/plan?{wrong}")).text
             assert detail in Page(f"<body>{text}</body>").text

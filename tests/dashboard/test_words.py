@@ -14,8 +14,14 @@ from dashboard.stories import CLOSE, GOOD, SOON, Story, held
 from outvote.core.messages import Tally
 from outvote.core.tally.server import TallyServer
 from outvote.dashboard import words
-from outvote.dashboard.formats import percent, points
 from outvote.log.records import Coder, UpSubject, parse
+from outvote.presenters.formats import percent, points
+from outvote.presenters.lookup import presenter
+
+
+def bits_bound(story: Story) -> tuple[int, str]:
+    return presenter(story.task.protocol).bits_bound(story.found)
+
 
 NUMBERS_OF_VALUE = re.compile(r"lead|ahead of|better than|%|points|lift|succe")
 """Words that tell how good a variant is."""
@@ -43,12 +49,12 @@ def test_before_the_first_message_it_waits(protocol: str) -> None:
 def test_of_tallies_the_leader_is_named_with_its_mean_and_its_margin() -> None:
     story = Story().play(CLOSE, lambda story: story.messages >= 12)
     shown = story.shown
-    leader = next(arm for arm in shown.arms if arm.arm == shown.leader)
+    leader = next(arm for arm in shown.variants if arm.variant == shown.leader)
     nearest = min(shown.lifts, key=lambda each: each.difference)
     low, high = map(points, nearest.difference_interval)
     assert isinstance(leader.mean, float)
     assert words.headline(shown) == (
-        f"{leader.arm} leads with {percent(leader.mean)}. It is ahead of {nearest.rival}, the next, by "
+        f"{leader.variant} leads with {percent(leader.mean)}. It is ahead of {nearest.rival}, the next, by "
         f"{points(nearest.difference)} points ({low} to {high}). 3 of 3 variants remain."
     )
 
@@ -206,7 +212,7 @@ VOTES: list[Callable[[], Story]] = [
 @pytest.mark.parametrize("make", VOTES, ids=["waiting", "dme", "edme", "finished", "stopped"])
 def test_no_sentence_about_votes_says_how_good_a_variant_is(make: Callable[[], Story]) -> None:
     story = make()
-    for sentence in (words.headline(story.shown), *told(story), words.bits_bound(story.found)[1]):
+    for sentence in (words.headline(story.shown), *told(story), bits_bound(story)[1]):
         assert not NUMBERS_OF_VALUE.search(sentence), sentence
 
 
@@ -239,7 +245,7 @@ def test_bits_never_exceed_what_they_are_held_against(task: dict[str, Any]) -> N
     means = (0.05, 0.95, *(0.05,) * (len(story.task.arms) - 2))
 
     def over(story: Story) -> bool:
-        assert story.found.ledger.total_bits <= words.bits_bound(story.found)[0]
+        assert story.found.ledger.total_bits <= bits_bound(story)[0]
         return story.found.winner is not None
 
     story.play(means, over)
@@ -251,16 +257,16 @@ def test_a_bound_says_where_it_comes_from() -> None:
     server = story.found.server
     assert isinstance(server, TallyServer)
     events = sum(server.trials(arm) for arm in range(3))
-    bound, why = words.bits_bound(story.found)
+    bound, why = bits_bound(story)
     assert why == f"the most that the {events} events reported so far can cost"
     # Each of at most 127 events costs 7 bits or less, and each site is told of 3 arms in 2 bits at most.
     assert story.found.ledger.up_bits <= bound <= 7 * events + 3 * 2
-    assert words.bits_bound(Story(**SOON).found) == (
+    assert bits_bound(Story(**SOON)) == (
         2 * 3 * 2 * 2,  # 2·N·(K−1)·⌈log₂K⌉
         "the paper's bound for the whole task (Lemma 2)",
     )
     wide = Story(**{**SOON, "protocol": "edme", "instances": 2, "arms": 9})
-    assert words.bits_bound(wide.found) == (
+    assert bits_bound(wide) == (
         2 * 3 * 2 * 8 * 4,  # 2·N·M·(K−1)·⌈log₂K⌉; with the bits of instances 3·2·8·(4 + 1) + 3·8·4 at most
         "the paper's bound for the whole task (Theorem 4)",
     )
@@ -269,6 +275,6 @@ def test_a_bound_says_where_it_comes_from() -> None:
 def test_where_codes_can_cost_more_than_the_papers_bound_that_is_said() -> None:
     """Theorem 4 leaves out the bits that name an instance: 3 sites, 4 instances, 2 arms; up 3·4·1·(1 + 2), down 3."""
     story = Story(**{**SOON, "protocol": "edme", "instances": 4, "arms": 2})
-    bound, why = words.bits_bound(story.found)
+    bound, why = bits_bound(story)
     assert bound == 39
     assert why == "the most that the whole task can cost, which is more than the paper's bound of 24 (Theorem 4)"

@@ -125,7 +125,7 @@ def test_a_server_with_its_engine_and_an_edge_run_confined(
     server = start("server", "--kit", str(folder / "server"), *ports, *everywhere, "--store", "log")
     monkeypatch.setattr(processes, "OUTVOTE", [*CONFINED, str(EDGE), *OUTVOTE])
     edge = start("edge", "--kit", str(folder / "edges" / "paris"), "--port", "0", "--store", "edge.db")
-    task = {"name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.05}
+    task = {"name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.05}
     created = httpx.post(
         server.url("server") + "/v1/tasks",
         json=task,
@@ -136,7 +136,7 @@ def test_a_server_with_its_engine_and_an_edge_run_confined(
     assert created.status_code == 201, created.text
     here = edge.url("edge") + "/v1/tasks"
     until(lambda: bool(request(here)["tasks"]), "the edge has joined")
-    assert request(f"{here}/shop/decide", method="POST")["arm"] in ("red", "green")
+    assert request(f"{here}/shop/decide", method="POST")["variant"] in ("red", "green")
     for process in (edge, server):
         assert "Seccomp:\t2" in Path(f"/proc/{process.process.pid}/status").read_text()
         assert process.end(signal.SIGTERM)[0] == 0

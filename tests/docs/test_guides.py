@@ -39,7 +39,7 @@ def test_a_fleet_is_secured_as_written(terminals: Terminals) -> None:
         until(lambda: "banner" in terminals.page("8700", "/v1/tasks"), "the edge has heard of the task")
         for _ in range(3):  # a tally of the floor's size
             told = request(f"{edge}/decide", {})
-            request(f"{edge}/reward", {"arm": told["arm"], "ticket": told["ticket"], "reward": 1})
+            request(f"{edge}/reward", {"variant": told["variant"], "ticket": told["ticket"], "reward": 1})
         until(lambda: messages() == 1, "the server has counted it")
         print(f"from fleet add to the first message: {time.monotonic() - began[0]:.1f} s")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from typing import Any
 
 import msgspec
 import pytest
@@ -39,32 +40,65 @@ from outvote.web.problems import LONGEST_DETAIL
 def test_a_reward_names_its_ticket_or_none(ticket: str | None, edge: Edge) -> None:
     hosted = host(edge, task())
     ask(edge, "POST", DECIDE)
-    assert ask(edge, "POST", REWARD, json={"arm": "green", "ticket": ticket, "reward": 1}).status_code == 204
+    assert ask(edge, "POST", REWARD, json={"variant": "green", "ticket": ticket, "reward": 1}).status_code == 204
     assert hosted.player.snapshot()["pulls"] == [1, 0, 0]
 
 
 def test_a_string_of_digits_is_a_name_and_never_an_index(edge: Edge) -> None:
     hosted = host(edge, task(arms=["1", "0"]))
     ask(edge, "POST", DECIDE)
-    assert ask(edge, "POST", REWARD, json={"arm": "1", "reward": 1}).status_code == 204
+    assert ask(edge, "POST", REWARD, json={"variant": "1", "reward": 1}).status_code == 204
     assert hosted.player.snapshot()["pulls"] == [1, 0]
 
 
 def test_a_task_created_anew_under_its_name_has_its_own_arms(edge: Edge) -> None:
     host(edge, task())
     app = make_app(edge)
-    assert asyncio.run(in_process(app, "POST", DECIDE)).json()["arm"] == "green"
-    assert asyncio.run(in_process(app, "POST", REWARD, json={"arm": "green", "reward": 1})).status_code == 204
+    assert asyncio.run(in_process(app, "POST", DECIDE)).json()["variant"] == "green"
+    assert asyncio.run(in_process(app, "POST", REWARD, json={"variant": "green", "reward": 1})).status_code == 204
     edge.on_record("outvote.live.shop-1.delete", b"{}")
     edge._join("shop-2", task(arms=["left", "green"]).to_json())
     decisions = [asyncio.run(in_process(app, "POST", DECIDE)).json() for _ in range(2)]
-    assert [decision["arm"] for decision in decisions] == ["left", "green"]
-    asyncio.run(in_process(app, "POST", REWARD, json={"arm": "green", "reward": 1}))
+    assert [decision["variant"] for decision in decisions] == ["left", "green"]
+    asyncio.run(in_process(app, "POST", REWARD, json={"variant": "green", "reward": 1}))
     assert edge.tasks["shop"].player.snapshot()["pulls"] == [0, 1]
 
 
 # ---- refusals
 
+REWARDS: dict[str, tuple[Any, int, str, str, str]] = {
+    "an unknown variant": (
+        GOOD | {"variant": "red"},
+        404,
+        "unknown-variant",
+        r"'red', task 'shop' has \[",
+        "variant unknown",
+    ),
+    "a very long variant": (GOOD | {"variant": "r" * 9999}, 404, "unknown-variant", "got 'r{64}'", "variant unknown"),
+    "a reward above 1": (GOOD | {"reward": 1.5}, 422, "invalid-reward", "from 0 to 1, got 1.5", "reward range"),
+    "a reward below 0": (GOOD | {"reward": -1}, 422, "invalid-reward", "from 0 to 1, got -1", "reward range"),
+    "no decision waits": ({"variant": ARMS[1], "reward": 1}, 409, "no-outstanding-decision", "'grün 🟢' waits", ""),
+    "a ticket never issued": (GOOD | {"ticket": "99"}, 409, "unknown-ticket", "99 was not issued", "ticket unknown"),
+    "a ticket beyond all": (GOOD | {"ticket": "9" * 17}, 422, "invalid-body", "^ticket must be", "ticket invalid"),
+    "another's ticket": (GOOD | {"ticket": "1"}, 409, "unknown-ticket", "for variant 'green'", "ticket unknown"),
+    "a ticket of letters": (GOOD | {"ticket": "x"}, 422, "invalid-body", "such as '17'; got 'x'", "ticket invalid"),
+    "a ticket with a sign": (GOOD | {"ticket": "+0"}, 422, "invalid-body", "'[+]0'", "ticket invalid"),
+    "a ticket in Thai digits": (GOOD | {"ticket": "๐"}, 422, "invalid-body", "'๐'", "ticket invalid"),
+    "a ticket that is a number": (GOOD | {"ticket": 0}, 422, "invalid-body", "got `int`", "ticket type"),
+    "a variant that is an index": (GOOD | {"variant": 0}, 422, "invalid-body", "^variant .*`int`", "variant type"),
+    "a reward that is a string": (GOOD | {"reward": "1"}, 422, "invalid-body", "^reward .*`str`", "reward type"),
+    "a reward that is true": (GOOD | {"reward": True}, 422, "invalid-body", "^reward .*`bool`", "reward type"),
+    "a reward beyond floats": (b'{"variant": "a", "reward": 1e999}', 422, "invalid-body", "range", "reward range"),
+    "no reward": ({"variant": "green"}, 422, "invalid-body", "^reward is missing.*such as", "reward missing"),
+    "a misspelt field": (GOOD | {"tickt": "0"}, 422, "invalid-body", "^tickt is unknown", "tickt unknown"),
+    "a list": (b"[]", 422, "invalid-body", "^the body must be `object`, got `array`", ""),
+    "no body": (None, 400, "not-json", "must be JSON in UTF-8, such as", ""),
+    "half a body": (b'{"variant": "gre', 400, "not-json", "must be JSON", ""),
+    "not a number": (b'{"variant": "green", "reward": NaN}', 400, "not-json", "must be JSON", ""),
+    "not UTF-8": (b'{"variant": "\xff", "reward": 1}', 400, "not-json", "must be JSON in UTF-8", ""),
+    "half a surrogate": (b'{"variant": "\\ud800", "reward": 1}', 400, "not-json", "must be JSON", ""),
+}
+"""Bodies of rewards; status, type and detail of the problem; the field at fault with its code."""
 REFUSALS = {
     "an unknown task, decide": ("POST", "/v1/tasks/none/decide", None, 404, "unknown-task", r"got 'none'.*\['shop'\]"),
     "an unknown task, reward": ("POST", "/v1/tasks/none/reward", GOOD, 404, "unknown-task", "got 'none'"),
@@ -73,30 +107,6 @@ REFUSALS = {
     "a name too long": ("POST", f"/v1/tasks/{'a' * 65}/reward", GOOD, 422, "invalid-name", "1 to 64 letters"),
     "a name with an escape": ("GET", "/v1/tasks/%C3%BC", None, 422, "invalid-name", "got 'ü'"),
     "an empty name": ("POST", "/v1/tasks//decide", None, 422, "invalid-name", "got ''"),
-    "an unknown arm": ("POST", REWARD, GOOD | {"arm": "red"}, 404, "unknown-arm", r"got 'red', task 'shop' has \["),
-    "a very long arm": ("POST", REWARD, GOOD | {"arm": "r" * 9999}, 404, "unknown-arm", "unknown arm"),
-    "a reward above 1": ("POST", REWARD, GOOD | {"reward": 1.5}, 422, "invalid-reward", "from 0 to 1, got 1.5"),
-    "a reward below 0": ("POST", REWARD, GOOD | {"reward": -1}, 422, "invalid-reward", "from 0 to 1, got -1"),
-    "no decision waits": ("POST", REWARD, {"arm": ARMS[1], "reward": 1}, 409, "no-outstanding-decision", "reward each"),
-    "a ticket never issued": ("POST", REWARD, GOOD | {"ticket": "99"}, 409, "unknown-ticket", "issued 0 to"),
-    "a ticket beyond all": ("POST", REWARD, GOOD | {"ticket": "9" * 17}, 422, "invalid-body", r"\$\.ticket"),
-    "another arm's ticket": ("POST", REWARD, GOOD | {"ticket": "1"}, 409, "unknown-ticket", "belongs to arm 1"),
-    "a ticket of letters": ("POST", REWARD, GOOD | {"ticket": "x"}, 422, "invalid-body", r"\$\.ticket.*such as"),
-    "a ticket with a sign": ("POST", REWARD, GOOD | {"ticket": "+0"}, 422, "invalid-body", r"\$\.ticket"),
-    "a ticket in Thai digits": ("POST", REWARD, GOOD | {"ticket": "๐"}, 422, "invalid-body", r"\$\.ticket"),
-    "a ticket that is a number": ("POST", REWARD, GOOD | {"ticket": 0}, 422, "invalid-body", r"\$\.ticket"),
-    "an arm that is an index": ("POST", REWARD, GOOD | {"arm": 0}, 422, "invalid-body", r"got `int` - at `\$\.arm`"),
-    "a reward that is a string": ("POST", REWARD, GOOD | {"reward": "1"}, 422, "invalid-body", r"\$\.reward"),
-    "a reward that is true": ("POST", REWARD, GOOD | {"reward": True}, 422, "invalid-body", r"\$\.reward"),
-    "a reward beyond floats": ("POST", REWARD, b'{"arm": "a", "reward": 1e999}', 422, "invalid-body", "out of range"),
-    "no reward": ("POST", REWARD, {"arm": "green"}, 422, "invalid-body", "missing required field `reward`"),
-    "a misspelt field": ("POST", REWARD, GOOD | {"tickt": "0"}, 422, "invalid-body", "unknown field `tickt`"),
-    "a list": ("POST", REWARD, b"[]", 422, "invalid-body", "Expected `object`"),
-    "no body": ("POST", REWARD, None, 400, "not-json", "must be JSON in UTF-8, such as"),
-    "half a body": ("POST", REWARD, b'{"arm": "gre', 400, "not-json", "must be JSON"),
-    "not a number": ("POST", REWARD, b'{"arm": "green", "reward": NaN}', 400, "not-json", "must be JSON"),
-    "not UTF-8": ("POST", REWARD, b'{"arm": "\xff", "reward": 1}', 400, "not-json", "must be JSON in UTF-8"),
-    "half a surrogate": ("POST", REWARD, b'{"arm": "\\ud800", "reward": 1}', 400, "not-json", "must be JSON"),
     "a body too large": ("POST", REWARD, b" " * (LARGEST_BODY + 1), 413, "body-too-large", "at most 65536 bytes"),
     "GET for decide": ("GET", DECIDE, None, 405, "", "method GET is not possible here, allowed is POST"),
     "PUT for reward": ("PUT", REWARD, GOOD, 405, "", "allowed is POST"),
@@ -108,6 +118,7 @@ REFUSALS = {
     "a path below a verb": ("POST", "/v1/tasks/shop/decide/x", None, 404, "", "nothing is at"),
     "a path that ends in a slash": ("GET", "/v1/tasks/shop/", None, 404, "", "nothing is at"),
     "the root": ("GET", "/", None, 404, "", "nothing is at '/'"),
+    **{case: ("POST", REWARD, *refusal[:-1]) for case, refusal in REWARDS.items()},
 }
 
 
@@ -124,6 +135,8 @@ def test_every_refusal_has_its_status_and_its_problem_and_changes_nothing(edge: 
                 content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
                 answer = await client.request(method, path, content=content)
                 check_problem(answer, status, kind, says)
+                at = [answer.json()[name] for name in ("field", "code") if name in answer.json()]
+                assert case not in REWARDS or at == REWARDS[case][-1].split(), case
                 assert len(answer.json()["detail"]) <= LONGEST_DETAIL + 1
                 if status == 405:
                     assert answer.headers["allow"] == ("POST" if path in (DECIDE, REWARD) else "GET, HEAD")
@@ -135,7 +148,7 @@ def test_every_refusal_has_its_status_and_its_problem_and_changes_nothing(edge: 
                 assert metrics[f'outvote_edge_refused_requests_total{{status="{status}"}}'] == count
             assert metrics["outvote_edge_decisions_total"] == 1
             assert metrics["outvote_edge_rewards_total"] == 0
-            answer = await client.post(REWARD, json={"arm": first["arm"], "ticket": first["ticket"], "reward": 1})
+            answer = await client.post(REWARD, json=GOOD | {"variant": first["variant"]})
             assert answer.status_code == 204
 
     within_deadline(scenario())
@@ -186,7 +199,7 @@ def test_tasks_are_listed_by_name_with_all_there_is_to_know(edge: Edge) -> None:
         "id": "shop-1",
         "name": "shop",
         "protocol": "dme",
-        "arms": list(ARMS),
+        "variants": list(ARMS),
         "remaining": list(ARMS),
         "finished": False,
         "winner": None,
@@ -226,8 +239,8 @@ def test_metrics_count_what_was_done(edge: Edge) -> None:
     async def scenario() -> None:
         for _ in range(3):
             decision = (await in_process(app, "POST", DECIDE)).json()
-            await in_process(app, "POST", REWARD, json={"arm": decision["arm"], "reward": 1})
-        await in_process(app, "POST", REWARD, json={"arm": "green", "reward": 2})
+            await in_process(app, "POST", REWARD, json={"variant": decision["variant"], "reward": 1})
+        await in_process(app, "POST", REWARD, json={"variant": "green", "reward": 2})
         answer = await in_process(app, "GET", "/metrics")
         assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
         expected = {
@@ -238,7 +251,7 @@ def test_metrics_count_what_was_done(edge: Edge) -> None:
             'outvote_edge_refused_requests_total{status="422"}': 1,
             "outvote_edge_unfinished_requests_total": 0,
             "outvote_edge_turned_away_connections_total": 0,
-            'outvote_edge_info{edge="ams"}': 1,
+            'outvote_edge_info{site="ams"}': 1,
             "outvote_edge_tasks": 1,
             "outvote_edge_messages_kept": 0,
             "outvote_edge_messages_waiting": 1,

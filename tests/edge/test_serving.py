@@ -54,9 +54,9 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
                 assert answer.status_code == 200
                 decision = msgspec.json.decode(answer.content, type=Decision)
                 assert (decision.index, int(decision.ticket)) == twin.decide()
-                assert decision.arm == ARMS[decision.index]
+                assert decision.variant == ARMS[decision.index]
                 reward = float(world.random() < MEANS[decision.index])
-                body = {"arm": decision.arm, "ticket": decision.ticket, "reward": reward}
+                body = {"variant": decision.variant, "ticket": decision.ticket, "reward": reward}
                 assert (await client.post(REWARD, json=body)).status_code == 204
                 told = twin.reward(decision.index, reward, ticket=int(decision.ticket))
                 assert hosted.new == list(told)
@@ -72,7 +72,7 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
             assert (shown.finished, shown.remaining, shown.winner) == (True, ("green",), "green")
             assert shown.messages_kept == shown.messages_waiting == len(edge.store.messages("shop-1")) > 0
             for _ in range(300):
-                assert (await client.post(DECIDE)).json()["arm"] == "green"
+                assert (await client.post(DECIDE)).json()["variant"] == "green"
 
     within_deadline(scenario())
 
@@ -82,8 +82,8 @@ def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is False
     edge.on_record("outvote.live.shop-1.stop", b"{}")
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is True
-    assert ask(edge, "POST", DECIDE).json() == {"arm": "green", "index": 0, "ticket": str(NO_TICKET)}
-    assert ask(edge, "POST", REWARD, json={"arm": "green", "reward": 0.5}).status_code == 204
+    assert ask(edge, "POST", DECIDE).json() == {"variant": "green", "index": 0, "ticket": str(NO_TICKET)}
+    assert ask(edge, "POST", REWARD, json={"variant": "green", "reward": 0.5}).status_code == 204
     assert hosted.player.snapshot()["totals"] == [0, 0, 0]  # nothing is learnt any more
 
 
@@ -109,11 +109,11 @@ def test_late_and_dropped_rewards_are_taken_and_counted(edge: Edge) -> None:
     decisions = [ask(edge, "POST", DECIDE).json() for _ in range(6)]  # two whole tallies of 3
     now[0] = 11.0
     edge.flush()
-    dropped = {name: decisions[0][name] for name in ("arm", "ticket")} | {"reward": 1}
+    dropped = {name: decisions[0][name] for name in ("variant", "ticket")} | {"reward": 1}
     assert ask(edge, "POST", REWARD, json=dropped).status_code == 204
-    gone = next(arm for arm in range(3) if ARMS[arm] != decisions[0]["arm"])
+    gone = next(arm for arm in range(3) if ARMS[arm] != decisions[0]["variant"])
     eliminate(hosted, gone)
-    assert ask(edge, "POST", REWARD, json={"arm": ARMS[gone], "reward": 1}).status_code == 204
+    assert ask(edge, "POST", REWARD, json={"variant": ARMS[gone], "reward": 1}).status_code == 204
     shown = ask(edge, "GET", "/v1/tasks/shop").json()
     assert (shown["late_rewards"], shown["dropped_rewards"]) == (1, 1)
     assert (shown["messages_kept"], shown["messages_waiting"]) == (2, 2)
@@ -164,7 +164,7 @@ def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(edge: Edge) -> None:
                 assert hosted.player.snapshot() == before
             largest = body.ljust(LARGEST_BODY)
             assert (await client.post(REWARD, content=largest)).status_code == 204
-            second = json.dumps({"arm": ARMS[1], "ticket": "1", "reward": 1}).encode().ljust(LARGEST_BODY)
+            second = json.dumps({"variant": ARMS[1], "ticket": "1", "reward": 1}).encode().ljust(LARGEST_BODY)
             assert (await client.post(REWARD, content=in_pieces(second))).status_code == 204
 
     within_deadline(scenario())

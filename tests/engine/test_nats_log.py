@@ -12,11 +12,11 @@ import pytest
 
 from helpers.operating import TALLY
 from helpers.processes import DEADLINE, comes
-from outvote.core.task import Task
 from outvote.engine.connection import EngineUnreachable
 from outvote.engine.follower import LogReplaced
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
+from outvote.presenters.task_fields import task_of
 from outvote.server.sync_server import SyncServer
 
 
@@ -25,7 +25,7 @@ async def a_server(engine: Engine) -> AsyncIterator[tuple[SyncServer, str]]:
     """With one task."""
     server = SyncServer(await NatsLog.connect(engine.url, name="server"))
     await server.start()
-    yield server, await server.create(Task(**TALLY))
+    yield server, await server.create(task_of(TALLY))
     await server.stop()
 
 

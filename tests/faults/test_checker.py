@@ -168,7 +168,7 @@ def test_a_server_that_disagrees_is_found(good: Evidence, field: str, value: obj
 
 def test_a_server_that_counts_otherwise_is_found(good: Evidence) -> None:
     view = json.loads(json.dumps(good.servers["s1"][T]))
-    view["arms"][0]["trials"] += 3
+    view["variants"][0]["trials"] += 3
     assert kinds(replace(good, servers={**good.servers, "s1": {T: view}})) == {"disagreement"}
 
 
@@ -331,7 +331,7 @@ def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypa
     assert judge(well) == []
     assert {each["edge"] for each in well.servers["s1"][T]["discounted"]} == {"e1"}
     assert kinds(replace(open_task, actions=well.actions)) == {"lost"}  # no record says so
-    counting = {T: {**well.servers["s2"][T], "arms": open_task.servers["s2"][T]["arms"]}}
+    counting = {T: {**well.servers["s2"][T], "variants": open_task.servers["s2"][T]["variants"]}}
     assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}
 
     def lie(self: TaskState, edge: str, record: int, stored: float) -> Discount:

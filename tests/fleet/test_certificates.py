@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.fleet.addresses import Address, read_address
 from outvote.fleet.brought import ExternalCertificate, handshake, read_authorities, read_brought
 from outvote.fleet.certificates import Signed, expires, new_authority, new_certificate
@@ -69,7 +69,7 @@ def test_ends_are_as_asked_for_and_never_after_the_authority(authority: Signed) 
     assert expires(authority.chain) == int(NOW) + 3650 * DAY
     assert expires(new_certificate(authority, [], now=NOW).chain) == int(NOW) + 730 * DAY
     assert expires(new_certificate(authority, [], now=NOW, days=9000).chain) <= expires(authority.chain)
-    with pytest.raises(InvalidTask, match="authority has expired"):
+    with pytest.raises(InvalidConfiguration, match="authority has expired"):
         new_certificate(authority, [], now=NOW + 4000 * DAY)
 
 
@@ -105,7 +105,7 @@ def test_a_certificate_that_edges_would_refuse_is_refused_here(
 ) -> None:
     then = NOW if days > 0 else NOW - 3 * DAY
     brought = put(tmp_path, new_certificate(authority, ["*.example.org"], now=then, days=abs(days), client=client))
-    with pytest.raises(InvalidTask, match=f"the certificate '.*mine.pem' would be refused: .*{said}") as told:
+    with pytest.raises(InvalidConfiguration, match=f"the certificate '.*mine.pem' would be refused: .*{said}") as told:
         read_brought(brought, authority.chain, hosts=["localhost", host], client=True)
     assert f"must be for localhost, {host}" in str(told.value)
 
@@ -137,13 +137,13 @@ def test_authorities_in_between_are_in_the_file_of_the_certificate(
     whole = put(tmp_path, Signed(leaf.chain + middle.chain, leaf.key))
     assert read_brought(whole, root.chain, hosts=["localhost"]).chain == leaf.chain + middle.chain
     for chain, ca in ((leaf.chain, root.chain), (leaf.chain + middle.chain, middle.chain)):
-        with pytest.raises(InvalidTask, match=r"unable to get (local )?issuer certificate"):
+        with pytest.raises(InvalidConfiguration, match=r"unable to get (local )?issuer certificate"):
             read_brought(put(tmp_path, Signed(chain, leaf.key)), ca, hosts=["localhost"])
 
 
 def test_a_wrong_key_authority_or_file_is_refused(tmp_path: Path, authority: Signed) -> None:
     def refused(brought: ExternalCertificate, said: str, ca: bytes = authority.chain) -> None:
-        with pytest.raises(InvalidTask, match=said):
+        with pytest.raises(InvalidConfiguration, match=said):
             read_brought(brought, ca, hosts=["localhost"])
 
     mine, other = (put(tmp_path, new_certificate(authority, [], now=NOW), name) for name in ("mine", "other"))
@@ -164,7 +164,7 @@ def test_of_a_file_of_authorities_certificates_are_taken_and_nothing_else(tmp_pa
     path.write_bytes(authority.key + b"mine:\n" + authority.chain)
     assert read_authorities(path) == authority.chain
     path.write_bytes(authority.key)
-    with pytest.raises(InvalidTask, match="holds no certificate"):
+    with pytest.raises(InvalidConfiguration, match="holds no certificate"):
         read_authorities(path)
 
 
@@ -189,7 +189,7 @@ def test_addresses_are_read_as_people_write_them(text: str, address: Address, sh
      "a\n", "*.example.org", "é.org", "a" * 64 + ".org"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(InvalidTask, match=r"is no (address|host)"):
+    with pytest.raises(InvalidConfiguration, match=r"^address must be "):
         read_address(text, default_port=4322)
 
 

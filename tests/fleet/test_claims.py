@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fleet.places import read_claims
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration, InvalidInput
 from outvote.core.task import NAME
 from outvote.fleet.claims import account_claims, creds, user_claims
 from outvote.fleet.keys import Key, new_key, read_key
@@ -84,7 +84,7 @@ def test_the_largest_question_of_an_edge_fits_its_limit() -> None:
 def test_a_name_is_good_for_a_subject_and_a_folder_or_refused(name: str) -> None:
     try:
         checked = check_edge_name(name)
-    except InvalidTask:
+    except InvalidInput:
         return
     assert NAME.fullmatch(checked)
     may, of_another = edge_permissions(checked), edge_permissions("another")
@@ -105,18 +105,18 @@ def test_nobody_may_do_everything() -> None:
 def test_a_key_is_read_from_its_own_file_only(tmp_path: Path) -> None:
     key = new_key("account")
     path = tmp_path / "account.seed"
-    with pytest.raises(InvalidTask, match="No such file"):
+    with pytest.raises(InvalidConfiguration, match="No such file"):
         read_key(path, "account")
     path.write_bytes(key.seed)
     path.chmod(0o644)
-    with pytest.raises(InvalidTask, match="mode 644"):
+    with pytest.raises(InvalidConfiguration, match="mode 644"):
         read_key(path, "account")
     path.chmod(0o600)
     assert read_key(path, "account").public == key.public
     assert key.seed.decode() not in repr(key)
-    with pytest.raises(InvalidTask, match="must be the key of an operator"):
+    with pytest.raises(InvalidConfiguration, match="must be the key of an operator"):
         read_key(path, "operator")
     for bad in (b"", b"SAAAA", key.seed[:-1], b"\xff" * 58):
         path.write_bytes(bad)
-        with pytest.raises(InvalidTask, match="holds no key"):
+        with pytest.raises(InvalidConfiguration, match="holds no key"):
             read_key(path, "account")

@@ -20,8 +20,7 @@ from outvote.engine.nats_log import STREAM, NatsLog
 from outvote.engine.process import find_binary
 from outvote.fleet import members
 from outvote.fleet.addresses import Address
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import Fleet
+from outvote.fleet.folder import Fleet, FleetError
 from outvote.fleet.kit_files import CLUSTER_OFFSET
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.push import push

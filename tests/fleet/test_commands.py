@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import shlex
 import ssl
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from helpers.processes import OUTVOTE, Start, free_port, request, until
+from helpers.processes import Start, free_port, request, until
 from outvote.access.kits import read_operator_kit, read_server_kit
 from outvote.access.tokens import TokenBook
 from outvote.cli.main import main
+from outvote.cli.security import Security
+from outvote.cli.server import Setup, ready
 from outvote.fleet.certificates import new_authority, new_certificate
 
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|PRIVATE KEY")
@@ -43,6 +46,9 @@ class Shell:
         code, out, err = self(*words)
         assert (code, err) == (0, ""), err
         return out
+
+    def errors(self) -> str:
+        return self._capsys.readouterr().err
 
     def json(self, *words: str) -> dict[str, Any]:
         return dict(json.loads(self.good(*words, "--json")))
@@ -158,13 +164,22 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["init"], "is there already"),
-        (["--folder", "new", "init", "--engine", "a", "--engine", "b"], "one engine or three, got 2"),
-        (["--folder", "new", "init", "--engine", "a", "--engine", "a", "--engine", "a"], "addresses of their own"),
-        (["--folder", "new", "init", "--engine=a:65001", "--engine=a:1", "--engine=a:2"], "67001 is no port"),
-        (["--folder", "new", "init", "--engine", "a b"], "is no host"),
-        (["--folder", "new", "init", "--also", "a b"], "is no host"),
-        (["--folder", "new", "init", "--server", "http://x"], "is no address"),
+        (["init"], "exists already"),
+        (
+            ["--folder", "new", "init", "--engine", "a", "--engine", "b"],
+            "engine must be given once or three times, got 2",
+        ),
+        (
+            ["--folder", "new", "init", "--engine", "a", "--engine", "a", "--engine", "a"],
+            "a different address each time",
+        ),
+        (
+            ["--folder", "new", "init", "--engine=a:65001", "--engine=a:1", "--engine=a:2"],
+            "a port of at most 63535, got 65001",
+        ),
+        (["--folder", "new", "init", "--engine", "a b"], "must be a name like"),
+        (["--folder", "new", "init", "--also", "a b"], "must be a name like"),
+        (["--folder", "new", "init", "--server", "http://x"], "server must be HOST or HOST:PORT"),
         (["--folder", "new", "init", "--days", "0"], "days must be"),
         (["--folder", "new", "init", "--disk", "0"], "whole number of bytes"),
         (["--folder", "new", "init", "--store", "here"], "must be a folder like"),
@@ -172,35 +187,38 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
         (["--folder", "new", "init", "--certificate", "x.pem"], "give --certificate and --key"),
         (["--folder", "new", "init", "--certificate", "x.pem", "--key", "x.key"], "give --ca"),
         (["--folder", "new", "init", "--ca", "x.pem"], "give --certificate and --key"),
-        (["--folder", "new/er", "init"], "must be there"),
+        (["--folder", "new/er", "init"], "must exist"),
         (["--folder", "new", "init", "--json", "no/such.json"], "JSON file cannot be written"),
-        (["--folder", "none", "list"], "is no fleet folder"),
-        (["--folder", "none", "push"], "is no fleet folder"),
+        (["--folder", "none", "list"], "holds no fleet"),
+        (["--folder", "none", "push"], "holds no fleet"),
         (["add"], "required: EDGE"),
         (["add", "a.b"], "an edge's name must be"),
         (["add", "server"], "names of the fleet itself"),
-        (["add", "paris"], "is there already"),
-        (["add", "PARIS"], "is there already"),
-        (["add", "a", "a"], "each edge is added once"),
-        (["add", "a", "A"], "each edge is added once"),
+        (["add", "paris"], "exists already"),
+        (["add", "PARIS"], "exists already"),
+        (["add", "a", "a"], "must be named once each"),
+        (["add", "a", "A"], "must be named once each"),
         (["add", "a", "--days", "x"], "must be a number"),
         (["add", "a", "--days", "-1"], "days must be"),
         (["add", "a", "b", "--https", "10.0.0.1"], "one by one"),
-        (["add", "a", "--https", "a b"], "is no host"),
-        (["add", "a", "--certificate", "x", "--key", "y"], "give --https HOST"),
-        (["revoke", "nobody"], "unknown edge"),
+        (["add", "a", "--https", "a b"], "must be a name like"),
+        (["add", "a", "--certificate", "x", "--key", "y"], "needs --https HOST"),
+        (["revoke", "nobody"], "edge 'nobody' is unknown, there are ['paris', 'tokyo']"),
         (["renew"], "nothing to renew"),
-        (["renew", "nobody"], "unknown edge"),
+        (["renew", "nobody"], "is unknown"),
         (["renew", "paris", "--all"], "not both"),
-        (["renew", "paris", "--certificate", "x", "--key", "y"], "are for --certificates"),
+        (["renew", "paris", "--certificate", "x", "--key", "y"], "certificate needs --certificates, too"),
         (["renew", "--certificates", "--certificate", "x", "--key", "y"], "signs its certificates itself"),
         (["token", "add", "a.b", "--role", "admin"], "a token's name must be"),
         (["token", "add", "a", "--role", "root"], "invalid choice"),
-        (["token", "add", "a", "--role", "application"], "has the role admin or viewer"),
-        (["token", "add", "a", "--role", "admin", "--edge", "paris"], "has the role application"),
+        (
+            ["token", "add", "a", "--role", "application"],
+            "role must be admin or viewer for the server, got 'application'",
+        ),
+        (["token", "add", "a", "--role", "admin", "--edge", "paris"], "role must be application for an edge"),
         (["token", "add", "a", "--role", "application", "--edge", "paris"], "asks for no token"),
-        (["token", "remove", "app", "--edge", "nobody"], "unknown edge"),
-        (["token", "remove", "nobody"], "unknown token"),
+        (["token", "remove", "app", "--edge", "nobody"], "is unknown"),
+        (["token", "remove", "nobody"], "token 'nobody' is unknown"),
         (["nothing"], "invalid choice"),
         (["list", "--loud"], "unknown option"),
     ],
@@ -227,6 +245,35 @@ def paris(template: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return Shell(template, capsys)
 
 
+def test_what_is_told_names_folders_that_are_there_as_a_shell_reads_them(shell: Shell) -> None:
+    """Also where the fleet is somewhere else, and the server listens on other addresses than its engine."""
+    words = ["--folder", "my fleet/", "init", "--engine", "[::1]:5322", "--server", "admin.example.org:5600"]
+    assert shell.good(*words).splitlines()[-2:] == [
+        "  outvote server --kit 'my fleet/server' --host 0.0.0.0 --port 5600 --engine-host ::1 --engine-port 5322",
+        "  outvote fleet --folder 'my fleet' add paris",
+    ]
+    told = shell.good("--folder", "my fleet", "add", "paris")
+    assert told.endswith(": outvote edge --kit 'my fleet/edges/paris'\n")
+    assert hints("my fleet/server") == ["--kit 'my fleet/operator' list", "--kit 'my fleet/edges/paris'"]
+    (shell.folder / "my fleet/server").rename("server")
+    assert hints("server") == ["--kit FOLDER list", "--kit FOLDER"]
+    assert "'server' is a server kit; an edge kit is required" in main_error(shell, "edge", "--kit", "server")
+    assert "is an edge kit; a server kit is required" in main_error(shell, "server", "--kit", "my fleet/edges/paris")
+
+
+def hints(kit: str) -> list[str]:
+    """The options in what a server tells people to do next."""
+    args, setup = argparse.Namespace(kit=kit), Setup("localhost", Security(None, None, None, False), "", None)
+    told = ready(args, setup, "https://localhost:5600", "tls://localhost:5322", tasks=1)
+    assert "\n1 task in the log; " in told
+    return re.findall(r"\(outvote (?:task|edge) (.*)\)", told)
+
+
+def main_error(shell: Shell, *words: str) -> str:
+    assert main(list(words)) == 2
+    return shell.errors()
+
+
 def test_a_certificate_of_ones_own_is_taken(shell: Shell) -> None:
     now = time.time()
     authority = new_authority("mine", now=now)
@@ -240,13 +287,14 @@ def test_a_certificate_of_ones_own_is_taken(shell: Shell) -> None:
 
 
 def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Start) -> None:
-    """Every process with its kit; an edge that is revoked sends no more, and what it sent can be discounted."""
+    """Every process as the command before it says; an edge that is revoked sends no more, and what it sent can be
+    discounted."""
     engine, port = free_port(), free_port()
-    shell.good("init", "--engine", f"localhost:{engine}", "--server", f"localhost:{port}")
-    server = start("server", "--kit", "outvote-fleet/server", "--engine-port", str(engine), "--port", str(port))
-    shell.good("add", "paris")
-    edge = start("edge", "--kit", "outvote-fleet/edges/paris", "--port", "0").url("edge")
-    assert server.url("server").startswith("https://")
+    made = shell.good("init", "--engine", f"localhost:{engine}", "--server", f"localhost:{port}")
+    serve, add = (shlex.split(line)[1:] for line in made.splitlines()[-2:])
+    server = start(*serve)
+    edge = start(*shlex.split(shell.good(*add[1:]).partition(": outvote ")[2]), "--port", "0").url("edge")
+    assert server.url("server") == f"https://127.0.0.1:{port}"
 
     token = (shell.fleet / "operator" / "token").read_text().strip()
     trust = ssl.create_default_context(cafile=str(shell.fleet / "ca.pem"))
@@ -257,14 +305,12 @@ def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Star
     def messages() -> int:
         return int(sum(each["messages"] for each in operator.get("/v1/edges").json()["edges"]))
 
-    subprocess.run(
-        [*OUTVOTE, "task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--arms=2", "--players=3"],
-        cwd=shell.folder, capture_output=True, check=True,
-    )  # fmt: skip
+    words = ["task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--variants=2", "--sites=3"]
+    assert main(words) == 0
     until(lambda: len(request(f"{edge}/v1/tasks")["tasks"]) == 1, "the edge has heard of the task")
     for _ in range(9):
         decided = request(f"{edge}/v1/tasks/banner/decide", method="POST")
-        reward = {"arm": decided["arm"], "ticket": decided["ticket"], "reward": 0}
+        reward = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 0}
         request(f"{edge}/v1/tasks/banner/reward", reward)
     until(lambda: messages() > 0, "its first message is counted")
     assert "goes on counting" in shell.good("revoke", "paris")

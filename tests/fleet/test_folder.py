@@ -17,14 +17,13 @@ import pytest
 from fleet.conftest import new_fleet
 from outvote.access.kits import read_edge_kit, read_engine_kit, read_operator_kit, read_server_kit
 from outvote.access.tokens import read_secret, read_tokens
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.fleet import folder, kit_files, members
 from outvote.fleet.addresses import Address
 from outvote.fleet.brought import ExternalCertificate
 from outvote.fleet.certificates import Signed, new_authority, new_certificate
 from outvote.fleet.draft import ISSUED
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import UNFINISHED, Fleet, held
+from outvote.fleet.folder import UNFINISHED, Fleet, FleetError, held
 from outvote.fleet.making import Plan, make_fleet
 from outvote.fleet.overview import overview
 from outvote.fleet.state import FleetFile
@@ -91,15 +90,15 @@ def test_secrets_are_only_where_they_must_be(fleet: Fleet) -> None:
 def test_a_folder_that_is_there_is_never_touched(tmp_path: Path) -> None:
     fleet = new_fleet(tmp_path)
     before = everything(fleet.folder)
-    with pytest.raises(InvalidTask, match="is there already"):
+    with pytest.raises(InvalidConfiguration, match="exists already"):
         make_fleet(fleet.folder, HERE, now=time.time())
     assert everything(fleet.folder) == before
     (fleet.folder / "fleet.json").rename(tmp_path / "fleet.json")  # lost, but the keys are there
-    with pytest.raises(InvalidTask, match="is there already"):
+    with pytest.raises(InvalidConfiguration, match="exists already"):
         make_fleet(fleet.folder, HERE, now=time.time())
-    with pytest.raises(InvalidTask, match="is there already"):
+    with pytest.raises(InvalidConfiguration, match="exists already"):
         make_fleet(tmp_path / "fleet.json", HERE, now=time.time())
-    with pytest.raises(InvalidTask, match="must be there"):
+    with pytest.raises(InvalidConfiguration, match="must exist"):
         make_fleet(tmp_path / "no" / "fleet", HERE, now=time.time())
 
 
@@ -227,18 +226,18 @@ def test_two_commands_at_once_take_turns(fleet: Fleet, monkeypatch: pytest.Monke
 def test_an_error_changes_nothing(fleet: Fleet) -> None:
     members.add_edges(fleet, ["paris"])
     before = everything(fleet.folder)
-    with pytest.raises(InvalidTask, match="is there already"):
+    with pytest.raises(InvalidConfiguration, match="exists already"):
         members.add_edges(fleet, ["lima", "PARIS"])
-    with pytest.raises(InvalidTask, match="unknown edge"):
+    with pytest.raises(InvalidConfiguration, match="edge 'lima' is unknown"):
         members.renew_edges(fleet, ["paris", "lima"])
     assert everything(fleet.folder) == before
 
 
 def test_a_damaged_or_missing_folder_is_told(tmp_path: Path, fleet: Fleet) -> None:
-    with pytest.raises(InvalidTask, match="is no fleet folder"):
+    with pytest.raises(InvalidConfiguration, match="holds no fleet"):
         Fleet(tmp_path)
     (fleet.folder / "fleet.json").write_text("{}")
-    with pytest.raises(InvalidTask, match="is damaged"):
+    with pytest.raises(InvalidConfiguration, match="is damaged"):
         fleet.look()
 
 
@@ -303,14 +302,14 @@ def test_all_edges_are_renewed_but_revoked_ones(fleet: Fleet) -> None:
     after = fleet.look().edges
     assert after["b"] == before["b"]
     assert after["a"].older == [before["a"].credential]
-    with pytest.raises(InvalidTask, match="is revoked: `outvote fleet add b`"):
+    with pytest.raises(InvalidConfiguration, match="is revoked: `outvote fleet add b`"):
         members.renew_edges(fleet, ["b"])
 
 
 def test_a_revoked_edge_is_added_again_under_the_same_name_with_a_kit_that_is_new(fleet: Fleet) -> None:
     members.add_edges(fleet, ["paris"], https="10.0.0.7")
     members.revoke_edge(fleet, "paris")
-    with pytest.raises(InvalidTask, match="add 'paris' again"):
+    with pytest.raises(InvalidConfiguration, match="add 'paris' again"):
         members.add_edges(fleet, ["Paris"])
     members.add_edges(fleet, ["paris"])
     kit = read_edge_kit(fleet.folder / "edges" / "paris")
@@ -349,9 +348,9 @@ def test_a_fleet_with_certificates_of_its_own_has_no_authority(tmp_path: Path) -
     for kit in ("server/https", "engine/engine", "server/engine/engine"):
         assert (fleet.folder / f"{kit}.pem").read_bytes() == brought.certificate.read_bytes()
         assert (fleet.folder / f"{kit}.key").read_bytes() == brought.key.read_bytes()
-    with pytest.raises(InvalidTask, match="certificates are yours"):
+    with pytest.raises(InvalidConfiguration, match="certificates are yours"):
         members.renew_certificates(fleet)
-    with pytest.raises(InvalidTask, match="certificates are yours"):
+    with pytest.raises(InvalidConfiguration, match="certificates are yours"):
         members.add_edges(fleet, ["paris"], https="paris.example.org")
     newer = bring(tmp_path, authority, "engine.example.org", "admin.example.org", "paris.example.org")
     members.add_edges(fleet, ["paris"], https="paris.example.org", brought=newer)
@@ -362,6 +361,6 @@ def test_a_fleet_with_certificates_of_its_own_has_no_authority(tmp_path: Path) -
 def test_a_certificate_that_does_not_cover_the_fleet_makes_none(tmp_path: Path) -> None:
     brought = bring(tmp_path, new_authority("mine", now=time.time()), "engine.example.org")
     plan = Plan([Address("engine.example.org", 4322)], Address("admin.example.org", 8600), brought=brought)
-    with pytest.raises(InvalidTask, match=r"not valid for 'admin\.example\.org'"):
+    with pytest.raises(InvalidConfiguration, match=r"not valid for 'admin\.example\.org'"):
         make_fleet(tmp_path / "fleet", plan, now=time.time())
     assert not (tmp_path / "fleet").exists()

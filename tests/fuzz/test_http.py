@@ -26,15 +26,15 @@ from outvote.server.admin import openapi as admin_openapi
 from .mutants import json_like
 
 TASKS: dict[str, dict[str, Any]] = {
-    "shop": {"protocol": "tally", "arms": ["red", "green"], "players": ["ams"], "epsilon": 0, "delta": 0.05},
-    "votes": {"protocol": "edme", "arms": 3, "players": 2, "instances": 2, "epsilon": 0.9, "delta": 0.5},
-    "windowed": {"protocol": "tally", "arms": ["true", "false"], "players": 2, "epsilon": 0.1, "delta": 0.1}
+    "shop": {"protocol": "tally", "variants": ["red", "green"], "sites": ["ams"], "epsilon": 0, "delta": 0.05},
+    "votes": {"protocol": "edme", "variants": 3, "sites": 2, "instances": 2, "epsilon": 0.9, "delta": 0.5},
+    "windowed": {"protocol": "tally", "variants": ["true", "false"], "sites": 2, "epsilon": 0.1, "delta": 0.1}
     | {"reward_window": 1, "privacy_budget": 1},
-    "stopped": {"arms": ["red", "green"], "players": 1, "epsilon": 0.9, "delta": 0.5},
-    "killed": {"arms": ["red", "green"], "players": 1, "epsilon": 0.9, "delta": 0.5, "fallback": "green"},
+    "stopped": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "delta": 0.5},
+    "killed": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "delta": 0.5, "fallback": "green"},
 }
 Request: TypeAlias = schemathesis.Case[Any]
-GONE = {"name": "gone", "arms": 2, "players": 1, "epsilon": 0.5, "delta": 0.5}
+GONE = {"name": "gone", "variants": 2, "sites": 1, "epsilon": 0.5, "delta": 0.5}
 """A task that may be deleted: it is made again before it is."""
 
 
@@ -59,7 +59,7 @@ class Fleet(NamedTuple):
         until(lambda: httpx.get(here, trust_env=False).status_code == 200, "the edge has the task")
         for _ in range(9):
             decision = request(here + "/decide", {})
-            request(here + "/reward", {"arm": decision["arm"], "ticket": decision["ticket"], "reward": 1})
+            request(here + "/reward", {"variant": decision["variant"], "ticket": decision["ticket"], "reward": 1})
         sent_all(self.edge, "after")
         until(lambda: self.ask("GET", "/v1/tasks/after").json()["messages"]["up"] > 0, "the server has read of it")
         assert self.ask("DELETE", "/v1/tasks/after").status_code == 204
@@ -103,8 +103,8 @@ def with_names(document: dict[str, Any], names: list[str]) -> dict[str, Any]:
                 parameter["schema"] = {"type": "string", "enum": names}
     for kind in ("Reward", "Exposure"):
         fields = known["components"]["schemas"].get(kind, {}).get("properties", {})
-        if "arm" in fields:
-            fields["arm"] = {"enum": ["red", "green", "true", "0", "1", "2"]}
+        if "variant" in fields:
+            fields["variant"] = {"enum": ["red", "green", "true", "0", "1", "2"]}
         if "ticket" in fields:
             fields["ticket"] = {"enum": ["0", "1", "2", 3, None]}
     return known
@@ -207,8 +207,8 @@ def test_a_server_makes_the_task_that_it_is_asked_for_or_says_why_not(fleet: Fle
 
 
 BODIES: dict[str, Any] = {
-    "/v1/tasks/{task}/reward": {"arm": "red", "ticket": "0", "reward": 1},
-    "/v1/tasks/{task}/exposed": {"arm": "red"},
+    "/v1/tasks/{task}/reward": {"variant": "red", "ticket": "0", "reward": 1},
+    "/v1/tasks/{task}/exposed": {"variant": "red"},
     "/v1/tasks/{task}/decide": {},
     "/ofrep/v1/evaluate/flags": {"context": {"targetingKey": "x", "more": [1]}},
     "/ofrep/v1/evaluate/flags/{task}": {"context": {}},

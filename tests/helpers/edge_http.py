@@ -25,7 +25,7 @@ MEANS = (0.9, 0.4, 0.1)
 DEADLINE = 60.0
 REWARD = "/v1/tasks/shop/reward"
 DECIDE = "/v1/tasks/shop/decide"
-GOOD = {"arm": "green", "ticket": "0", "reward": 1}
+GOOD = {"variant": "green", "ticket": "0", "reward": 1}
 """A reward for the first decision."""
 
 

@@ -13,12 +13,12 @@ import httpx
 from helpers.processes import comes
 from outvote.access.kits import Certificate
 from outvote.core.messages import Vote
-from outvote.core.task import Task
 from outvote.engine.nats_log import NatsLog
 from outvote.engine.process import Engine
 from outvote.log.log import Log
 from outvote.log.memory import MemoryEngine
 from outvote.log.records import Coder, UpSubject
+from outvote.presenters.task_fields import task_of
 from outvote.server.admin.api import make_app
 from outvote.server.sync_server import SyncServer
 from outvote.web.listener import listen, run_app
@@ -26,13 +26,13 @@ from outvote.web.listener import listen, run_app
 TALLY: dict[str, Any] = {
     "name": "shop",
     "protocol": "tally",
-    "arms": ["red", "green"],
-    "players": 2,
+    "variants": ["red", "green"],
+    "sites": 2,
     "epsilon": 0,
     "delta": 0.05,
 }
-VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
-"""Of three players, two that vote for an arm are a quorum."""
+VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "variants": 4, "sites": 3, "epsilon": 0.5, "delta": 0.05}
+"""Of three sites, two that vote for a variant are a quorum."""
 
 
 @asynccontextmanager
@@ -77,5 +77,5 @@ async def served(app: Any, **options: Any) -> AsyncIterator[int]:
 async def vote(server: SyncServer, task_id: str, edge: str, arm: int, *, life: str = "life", sequence: int = 0) -> None:
     """A vote of an edge, stored and read."""
     where = UpSubject(edge, task_id, life, sequence)
-    await server.log.append(str(where), Coder(Task(**VOTES)).up(Vote(arm)))
+    await server.log.append(str(where), Coder(task_of(VOTES)).up(Vote(arm)))
     await comes(lambda: (edge, life) in server.state.tasks[task_id].highest, "the vote is read")

@@ -55,15 +55,15 @@ class Visitors:
             return
         self.events += 1
         decision = answer.json()
-        outcome = int(self._rng.random() < self._means[decision["arm"]])
-        self._late.append({"arm": decision["arm"], "ticket": decision["ticket"], "reward": outcome})
+        outcome = int(self._rng.random() < self._means[decision["variant"]])
+        self._late.append({"variant": decision["variant"], "ticket": decision["ticket"], "reward": outcome})
         while self._late and self._rng.random() >= LATE:
             self._reward(http, self._late.pop(self._rng.randrange(len(self._late))))
 
     def _reward(self, http: httpx.Client, body: dict[str, Any]) -> None:
-        self.told[body["arm"], body["reward"]] += 1  # before: it may be taken, and the answer lost
+        self.told[body["variant"], body["reward"]] += 1  # before: it may be taken, and the answer lost
         answer = http.post(f"{self._path}/reward", json=body)
         if answer.status_code == 409:  # of a decision that a kill made the edge forget
-            self.told[body["arm"], body["reward"]] -= 1
+            self.told[body["variant"], body["reward"]] -= 1
         else:
             assert answer.status_code == 204, answer.text

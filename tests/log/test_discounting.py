@@ -19,7 +19,7 @@ from outvote.log.memory import MemoryEngine
 def test_operators_are_told_what_was_discounted_and_a_later_server_says_the_same(memory: MemoryEngine) -> None:
     async def run() -> None:
         async with operated(memory) as (first, client):
-            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_sites": 3})).json()["id"]
             await client.post("/v1/tasks", json={**VOTES, "name": "other"})
             over = (await client.post("/v1/tasks", json={**VOTES, "name": "over"})).json()["id"]
             await vote(first, votes, "ams", 3)
@@ -33,7 +33,7 @@ def test_operators_are_told_what_was_discounted_and_a_later_server_says_the_same
             shown = (await client.get("/v1/tasks/votes")).json()
             (told,) = shown["discounted"]
             assert (told["edge"], told["messages"]) == ("fra", 1)
-            assert [arm["votes"] for arm in shown["arms"]] == [[0], [0], [0], [1]]
+            assert [arm["votes"] for arm in shown["variants"]] == [[0], [0], [0], [1]]
             assert shown["messages"]["up"] == 2
             by_name = {each["edge"]: each for each in (await client.get("/v1/edges")).json()["edges"]}
             assert [by_name[each]["discounted"] for each in ("ams", "fra")] == [0, 1]
@@ -50,7 +50,7 @@ def test_a_server_that_lags_behind_reads_the_log_before_it_says_that_there_is_no
 
     async def run() -> None:
         async with operated(memory) as (first, client), operated(memory) as (late, late_client):
-            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_sites": 3})).json()["id"]
             await comes(lambda: votes in late.state.tasks, "both know the task")
             held: list[Record] = []
             monkeypatch.setattr(late._reader, "_on_record", held.append)
@@ -84,7 +84,7 @@ def test_what_the_engine_had_taken_before_it_shut_the_edge_out_and_stores_after_
                 return await look()
 
             monkeypatch.setattr(server.log, "log_end", held)
-            votes = (await client.post("/v1/tasks", json={**VOTES, "active_players": 3})).json()["id"]
+            votes = (await client.post("/v1/tasks", json={**VOTES, "active_sites": 3})).json()["id"]
             other = (await client.post("/v1/tasks", json={**VOTES, "name": "other"})).json()["id"]
             await vote(server, votes, "fra", 2)
             asking = asyncio.create_task(client.post("/v1/edges/fra/discount"))

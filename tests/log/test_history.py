@@ -12,15 +12,15 @@ import pytest
 from helpers.operating import VOTES, operated, vote
 from helpers.processes import comes
 from outvote.core.messages import Elimination, Vote
-from outvote.core.task import Task
 from outvote.engine.process import Engine
 from outvote.log.history import EdgeHistory, Moment
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
+from outvote.presenters.task_fields import task_of
 from outvote.server.admin.views import description
 
-TASK = Task(**VOTES)
+TASK = task_of(VOTES)
 CODER = Coder(TASK)
 ALL = range(4)
 
@@ -61,7 +61,7 @@ def test_a_task_has_the_times_of_its_creation_eliminations_and_stop(story: Story
     assert history.eliminations == [Moment(record=4, messages=2, at=13.25), Moment(record=6, messages=3, at=15.0)]
     told = description(story.state.tasks["a-1"])
     assert (told.created, told.stopped_at) == (10.0, 16.0)
-    assert [None if arm.eliminated is None else arm.eliminated.at for arm in told.arms] == [None, 15.0, None, 13.25]
+    assert [None if arm.eliminated is None else arm.eliminated.at for arm in told.variants] == [None, 15.0, None, 13.25]
 
 
 def test_what_changes_nothing_leaves_no_time(story: Story) -> None:
@@ -79,7 +79,7 @@ def test_what_changes_nothing_leaves_no_time(story: Story) -> None:
 
 
 def test_an_edge_has_the_sums_of_all_that_it_sent(story: Story) -> None:
-    story.down("task", 10.5, task_record(Task(**{**VOTES, "name": "b"})), of="b-1")
+    story.down("task", 10.5, task_record(task_of({**VOTES, "name": "b"})), of="b-1")
     story.up("ams", 11.0)
     story.up("ams", 12.0, of="b-1")
     story.up("fra", 13.0, life="one")
@@ -129,5 +129,5 @@ def test_times_are_those_of_the_engine_and_the_same_after_a_restart(engine: Engi
     asyncio.run(run())
     first, second = shown
     assert first == second
-    times = [began, first["created"], first["arms"][3]["eliminated"]["at"], first["stopped_at"], time.time()]
+    times = [began, first["created"], first["variants"][3]["eliminated"]["at"], first["stopped_at"], time.time()]
     assert times == sorted(times)

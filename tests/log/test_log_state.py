@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
 from outvote.log.catch_up import Answer, Question, TaskUpdate, encode, read_answer
@@ -153,5 +153,5 @@ def test_of_two_tasks_with_one_name_the_first_in_the_log_has_it() -> None:
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "x" * 65, "ä", ">", "*", 7, None])
 def test_a_name_that_cannot_stand_in_a_subject_is_refused(name: object) -> None:
-    with pytest.raises(InvalidTask, match="1 to 64 letters"):
+    with pytest.raises(InvalidConfiguration, match="1 to 64 letters"):
         check_name("an edge's name", name)

@@ -44,7 +44,7 @@ MARK = "zebra7531"
 """What users send; no log may hold it."""
 USER = {"User-Agent": MARK, "X-Forwarded-For": f"203.0.113.77, {MARK}", "Cookie": f"user={MARK}", "Accept": MARK}
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.3,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.3,
 }  # fmt: skip
 AT_LEAST = {"time", "level", "event"}
 
@@ -75,9 +75,9 @@ def users(edge: Running, done: Callable[[], bool]) -> int:
         while not done():
             for _ in range(100):
                 decision = client.post(f"{at}/decide?user={MARK}", content=MARK).json()
-                reward = {"red": 0.1250437, "green": 0.8750437}[decision["arm"]] if rng.random() < 0.1 else 0
-                reward = reward or int(rng.random() < {"red": 0.1, "green": 0.9}[decision["arm"]])
-                body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": reward}
+                reward = {"red": 0.1250437, "green": 0.8750437}[decision["variant"]] if rng.random() < 0.1 else 0
+                reward = reward or int(rng.random() < {"red": 0.1, "green": 0.9}[decision["variant"]])
+                body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
                 assert client.post(f"{at}/reward?user={MARK}", json=body).status_code == 204
                 events += 1
     return events
@@ -87,11 +87,11 @@ def bother(url: str) -> None:
     """Everything that is refused, and what is no HTTP at all."""
     with httpx.Client(base_url=url, headers=USER, trust_env=False) as client:
         for method, path, body in (
-            ("POST", "/v1/tasks/shop/reward", f'{{"arm": "{MARK}", "reward": 1}}'),
+            ("POST", "/v1/tasks/shop/reward", f'{{"variant": "{MARK}", "reward": 1}}'),
             (
                 "POST",
                 "/v1/tasks/shop/reward",
-                f'{{"arm": "red", "ticket": "9", "reward": 0.531946, "user": "{MARK}"}}',
+                f'{{"variant": "red", "ticket": "9", "reward": 0.531946, "user": "{MARK}"}}',
             ),
             ("POST", "/v1/tasks/shop/reward", MARK),
             ("POST", "/v1/tasks/shop/reward", "x" * 70_000),
@@ -157,19 +157,19 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
 
     told = written_by["server"]
     assert {
-        "started", "engine_connected", "log_read", "task_created", "arms_eliminated", "winner_found", "records_refused",
-        "task_stopped", "task_deleted", "stopped", "failed",
+        "started", "engine_connected", "log_read", "task_created", "variants_eliminated", "winner_found",
+        "records_refused", "task_stopped", "task_deleted", "stopped", "failed",
     } <= set(names(told))  # fmt: skip
     by_name = {each["event"]: each for each in told}
     assert by_name["started"]["version"] == __version__
     assert by_name["started"]["api"] == server.url("server")
     assert by_name["started"]["engine"] == server.url("nats")
-    assert by_name["log_read"] | {"records": 0, "tasks": 0, "edges": 0} == by_name["log_read"]
-    fell = by_name["arms_eliminated"]
-    assert (fell["id"], fell["arms"], fell["number"], fell["remaining"]) == (task_id, ["red"], 0, 1)
+    assert by_name["log_read"] | {"records": 0, "tasks": 0, "sites": 0} == by_name["log_read"]
+    fell = by_name["variants_eliminated"]
+    assert (fell["id"], fell["variants"], fell["number"], fell["remaining"]) == (task_id, ["red"], 0, 1)
     assert by_name["winner_found"]["winner"] == "green"
     refused = [each for each in told if each["event"] == "records_refused"]
-    assert {(each["edge"], each["id"]) for each in refused} == {("mallory", task_id)}
+    assert {(each["site"], each["id"]) for each in refused} == {("mallory", task_id)}
     assert refused[0]["count"] == 1  # the others are told a minute later, if the test takes so long
     assert len(refused) <= 2
     assert names(told)[-1] == "failed"
@@ -178,8 +178,8 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
 
     told = written_by["edge"]
     assert {
-        "started", "engine_connected", "task_joined", "arms_eliminated", "messages_stored", "task_stopped", "task_left",
-        "engine_disconnected", "engine_reconnected", "stopped",
+        "started", "engine_connected", "task_joined", "variants_eliminated", "messages_stored", "task_stopped",
+        "task_left", "engine_disconnected", "engine_reconnected", "stopped",
     } <= set(names(told))  # fmt: skip
     stored = [each["count"] for each in told if each["event"] == "messages_stored"]
     assert len(told) - len(stored) < 40 < events  # no line for an event
@@ -187,7 +187,7 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
 
     told = written_by["second"]  # what was there before it came is one line
     assert names(told).count("log_read") == 1
-    assert not {"task_created", "arms_eliminated", "winner_found", "records_refused"} & set(names(told))
+    assert not {"task_created", "variants_eliminated", "winner_found", "records_refused"} & set(names(told))
     assert {"task_stopped", "task_deleted", "engine_disconnected", "engine_reconnected"} <= set(names(told))
 
 
@@ -288,8 +288,37 @@ def test_a_task_that_is_held_back_and_released_is_told(caplog: pytest.LogCapture
             told.note(happened, state, 0.0)
         if number == 1:  # before it has caught up: not a word
             told.begin(state)
-    assert [name for name, _ in told_in(caplog)] == ["log_read", "task_held", "edge_discounted", "task_released"]
+    assert [name for name, _ in told_in(caplog)] == ["log_read", "task_held", "site_discounted", "task_released"]
     assert told_in(caplog)[1][1] == {"task": "shop", "id": "shop-1"}
+
+
+def test_two_lives_under_one_name_are_told_once_a_minute_and_those_of_the_past_are_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    state, told, number = LogState(), EventLog(), 0
+
+    def send(site: str, life: str, at: float) -> list[tuple[str, int]]:
+        nonlocal number
+        number += 1
+        subject = str(UpSubject(site, "shop-1", life, number)) if number > 1 else held().records[0][0]
+        caplog.clear()
+        for happened in state.apply(Record(subject, held().records[0][1] if number == 1 else b"", number, at)):
+            told.note(happened, state, at)
+        told.look((), at)
+        lines = [fields for name, fields in told_in(caplog) if name == "site_with_several_lives"]
+        assert all("lost or copied, or two processes run under this name: stop all but one" in x["do"] for x in lines)
+        return [(fields["site"], fields["count"]) for fields in lines]
+
+    for site, life in (("", ""), ("bog", "old"), ("bog", "new"), ("lim", "a"), ("lim", "b"), ("osl", "only")):
+        assert send(site, life, 0.0) == []
+    told.begin(state)
+    assert send("bog", "new", 0.0) == send("osl", "only", 0.0) == []  # a store that was replaced long ago
+    assert send("osl", "second", 0.0) == [("osl", 1)]
+    assert send("lim", "a", 0.0) == []
+    assert send("lim", "b", 1.0) == [("lim", 1)]  # both are at work: this server was not there when it began
+    assert [send("lim", life, 2.0) for life in "aabb"] == [[]] * 4
+    assert send("lim", "b", 1.0 + PAUSE) == [("lim", 2)]
+    assert send("lim", "b", 2.0 + 2 * PAUSE) == []
 
 
 def test_edges_that_come_go_and_come_back_are_told_together(
@@ -321,23 +350,23 @@ def test_edges_that_come_go_and_come_back_are_told_together(
 
     asyncio.run(run())
     heard, silent, back = told_in(caplog)
-    assert heard == ("edges_first_heard", {"count": 30, "edges": [f"edge-{number:02}" for number in range(MOST_NAMES)]})
-    assert (silent[0], silent[1]["count"]) == ("edges_silent", 29)
-    assert back == ("edges_back", {"count": 1, "edges": ["edge-07"]})
+    assert heard == ("sites_first_heard", {"count": 30, "sites": [f"edge-{number:02}" for number in range(MOST_NAMES)]})
+    assert (silent[0], silent[1]["count"]) == ("sites_silent", 29)
+    assert back == ("sites_back", {"count": 1, "sites": ["edge-07"]})
 
 
 def test_a_flood_of_records_that_are_refused_is_a_line_a_minute_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
     told = EventLog()
     for second in range(130):
         for _ in range(10):
-            told._refuse("ams", "shop-1", float(second))
+            told._note_often("ams", "shop-1", float(second))
         told.look((), float(second))
     assert [fields["count"] for _, fields in told_in(caplog)] == [1, 600, 600]
     caplog.clear()
     told = EventLog()
     for number in range(10 * MAX_KINDS):  # names can be made up
-        told._refuse(f"edge-{number}", "shop-1", 1000.0)
+        told._note_often(f"edge-{number}", "shop-1", 1000.0)
     assert len(told_in(caplog)) == MAX_KINDS + 1
     told.look((), 1000.0 + PAUSE)
     name, fields = told_in(caplog)[-1]
-    assert (name, fields["edge"], fields["count"]) == ("records_refused", OTHERS, 9 * MAX_KINDS - 1)
+    assert (name, fields["site"], fields["count"]) == ("records_refused", OTHERS, 9 * MAX_KINDS - 1)

@@ -31,7 +31,7 @@ NAME = re.compile(r"\b(?:outvote|process|python)_\w+")
 SELECTOR = re.compile(r"\b((?:outvote|process|python)_\w+)\{([^}]*)\}")
 OF_THE_TARGET = {"job", "instance"}
 """Labels that Prometheus adds."""
-VARIABLES = {"$__rate_interval": "5m", "$__range": "1h", "$task": ".*", "$edge": ".*"}
+VARIABLES = {"$__rate_interval": "5m", "$__range": "1h", "$task": ".*", "$site": ".*"}
 
 needs_promtool = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="promtool is not there: it is in the package prometheus of Debian"
@@ -52,8 +52,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         second = start("server", "--nats", server.url("nats"), "--port", "0")
         edge = an_edge(start, server, "ams")
         tasks, here = server.url("server") + "/v1/tasks", edge.url("edge") + "/v1/tasks"
-        votes = {"name": "votes", "protocol": "dme", "arms": 4, "players": 3, "epsilon": 0.5, "delta": 0.05}
-        shop = {"name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.3}
+        votes = {"name": "votes", "protocol": "dme", "variants": 4, "sites": 3, "epsilon": 0.5, "delta": 0.05}
+        shop = {
+            "name": "shop",
+            "protocol": "tally",
+            "variants": ["red", "green"],
+            "sites": 1,
+            "epsilon": 0,
+            "delta": 0.3,
+        }
         request(tasks, votes)
         request(tasks, shop)
         until(lambda: len(request(here)["tasks"]) == 2, "the edge has joined")
@@ -62,8 +69,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         def finished() -> bool:
             for _ in range(20):
                 decision = request(f"{here}/shop/decide", method="POST")
-                reward = int(rng.random() < {"red": 0.1, "green": 0.9}[decision["arm"]])
-                body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": reward}
+                reward = int(rng.random() < {"red": 0.1, "green": 0.9}[decision["variant"]])
+                body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
                 request(f"{here}/shop/reward", body)
             return bool(request(f"{tasks}/shop")["status"] == "finished")
 
@@ -137,12 +144,12 @@ def test_what_is_counted_is_what_happened(pages: dict[str, str]) -> None:
         assert value(page, "outvote_log_records_behind") == 0
         assert value(page, "outvote_task_winner_found", task="shop") == 1
         assert value(page, "outvote_task_running", task="votes") == 1
-        assert value(page, "outvote_task_arms_remaining", task="votes") == 4
+        assert value(page, "outvote_task_variants_remaining", task="votes") == 4
         assert value(page, "outvote_task_bound_bytes", task="votes") == 4.5  # 2·N·(K−1)·⌈log₂K⌉ bits
         last = value(page, "outvote_task_last_message_timestamp_seconds", task="shop")
         assert last > value(page, "outvote_task_created_timestamp_seconds", task="shop")
-        assert value(page, "outvote_edges", state="alive") == 1
-        assert value(page, "outvote_edge_last_sign_timestamp_seconds", edge="ams") > 0
+        assert value(page, "outvote_sites", state="alive") == 1
+        assert value(page, "outvote_site_last_sign_timestamp_seconds", site="ams") > 0
     assert value("server", "outvote_http_requests_total", route="/v1/tasks", method="POST", status="201") == 2
     looks = value("server", "outvote_http_requests_total", route="/v1/tasks/{task}", method="GET", status="200")
     labels = {"route": "/v1/tasks/{task}", "method": "GET"}
@@ -156,7 +163,7 @@ def test_what_is_counted_is_what_happened(pages: dict[str, str]) -> None:
     assert value("edge", "outvote_edge_save_seconds_count") > 0
     assert value("edge", "outvote_edge_save_seconds_sum") > 0
     assert value("edge", "outvote_edge_last_catch_up_timestamp_seconds") > 0
-    assert value("edge", "outvote_edge_info", edge="ams") == 1
+    assert value("edge", "outvote_edge_info", site="ams") == 1
 
 
 # ---- alerts
@@ -223,7 +230,7 @@ def test_dashboard_and_alerts_name_what_is_served(served: dict[str, set[str]]) -
     definitions = [each["definition"] for each in DASHBOARD["templating"]["list"]]
     assert not_served([*queries(), *definitions, ALERTS], served) == set()
     assert not_served(['sum(outvote_edge{state="alive"})'], served) == {"outvote_edge"}
-    assert not_served(['sum(outvote_edges{status="alive"})'], served) == {"outvote_edges: status"}
+    assert not_served(['sum(outvote_sites{status="alive"})'], served) == {"outvote_sites: status"}
 
 
 def test_the_tried_out_series_are_served_too(served: dict[str, set[str]]) -> None:

@@ -19,9 +19,9 @@ HERE = Path(__file__).parent
 MEANS = {"red": 0.1, "green": 0.9, "blue": 0.1, "true": 0.9, "false": 0.1}
 """What buttons earn."""
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "arms": ["red", "green"], "players": 1, "epsilon": 0, "delta": 0.1,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.1,
 }  # fmt: skip
-SWITCH = {**SHOP, "name": "switch", "arms": ["true", "false"]}
+SWITCH = {**SHOP, "name": "switch", "variants": ["true", "false"]}
 
 
 def create(server: Running, *edges: Running, **fields: Any) -> str:

@@ -20,5 +20,5 @@ def button() -> tuple[str, str | None]:
 def earned(variant: str, ticket: str | None, reward: float) -> None:
     """From 0 to 1; once for each decision."""
     if ticket is not None:
-        told = {"arm": variant, "ticket": ticket, "reward": reward}
+        told = {"variant": variant, "ticket": ticket, "reward": reward}
         httpx.post(f"{EDGE}/v1/tasks/shop/reward", json=told).raise_for_status()

@@ -93,9 +93,9 @@ def visits(site: Site, rng: random.Random, *, only_successes: bool) -> tuple[Cou
             continue
         variant = variant_of[tag]
         shown[variant] += 1
-        ticket = site.post("/v1/tasks/shop/exposed", {"arm": variant})[2]["ticket"]
+        ticket = site.post("/v1/tasks/shop/exposed", {"variant": variant})[2]["ticket"]
         success = rng.random() < MEANS[variant]
-        body = {"arm": variant, "ticket": ticket, "reward": int(success)}
+        body = {"variant": variant, "ticket": ticket, "reward": int(success)}
         if only_successes and success:
             heapq.heappush(late, (site.now + 30 * rng.random(), visit, body))
         elif not only_successes:

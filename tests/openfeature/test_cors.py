@@ -10,7 +10,7 @@ import pytest
 
 from helpers.edge_http import check_problem, host, in_process, task
 from outvote.cli.main import main
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.edge.api import make_app
 from outvote.edge.cors import check_origin
 from outvote.edge.ofrep import FLAGS
@@ -120,7 +120,9 @@ WRONG = [
 
 @pytest.mark.parametrize("origin", WRONG)
 def test_what_no_browser_sends_is_refused(origin: str) -> None:
-    with pytest.raises(InvalidTask, match=r"an origin is like https://shop\.example, or \* for all; got"):
+    with pytest.raises(
+        InvalidConfiguration, match=r"^--allow-origin must be like https://shop\.example, or \* for all, got"
+    ):
         check_origin(origin)
 
 
@@ -134,5 +136,5 @@ def test_an_edge_that_is_told_no_origin_does_not_start(
     )
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("outvote edge: error: an origin is like https://shop.example")
+    assert err.startswith("outvote edge: error: --allow-origin must be like https://shop.example")
     assert list(tmp_path.iterdir()) == []

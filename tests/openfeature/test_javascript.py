@@ -90,7 +90,7 @@ def pages(scripts: Path, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def ams(start: Start, server: Running, pages: str) -> Running:
     edge = an_edge(start, server, "ams", "--allow-origin", pages)
-    create(server, edge, arms=["red", "green", "blue"])
+    create(server, edge, variants=["red", "green", "blue"])
     return edge
 
 
@@ -186,8 +186,8 @@ def test_pages_drive_a_task_to_its_winner_and_an_arm_that_is_out_changes_what_is
                 if "ticket" in shown:
                     each.do("([shown, reward]) => shop.earned(shown, reward)", [shown, buys(rng, shown["variant"])])
             for flag in request(f"{ams.url('edge')}{FLAGS}", {})["flags"]:
-                ticket = request(f"{url}/exposed", {"arm": flag["variant"]})["ticket"]
-                reward = {"arm": flag["variant"], "ticket": ticket, "reward": buys(rng, flag["variant"])}
+                ticket = request(f"{url}/exposed", {"variant": flag["variant"]})["ticket"]
+                reward = {"variant": flag["variant"], "ticket": ticket, "reward": buys(rng, flag["variant"])}
                 request(f"{url}/reward", reward)
 
         play(ams, visit)

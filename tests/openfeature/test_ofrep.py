@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -21,7 +22,7 @@ from helpers.processes import Start, an_edge, request
 from outvote.edge.api import make_app
 from outvote.edge.bodies import LARGEST_BODY
 from outvote.edge.hosted_task import HostedTask
-from outvote.edge.ofrep import FLAGS
+from outvote.edge.ofrep import FLAGS, LONGEST_TAG, MOST_TAGS
 from outvote.edge.site import NO_TICKET, Edge
 
 from .shop import create
@@ -55,7 +56,7 @@ def test_one_evaluation_is_one_decision(edge: Edge) -> None:
                 found = (await client.post(ONE, json=body)).json()
                 told = {"key": "shop", "reason": "SPLIT", "variant": arm, "value": arm}
                 assert found == told | {"metadata": {"ticket": str(ticket)}}
-                reward = {"arm": arm, "ticket": found["metadata"]["ticket"], "reward": 1}
+                reward = {"variant": arm, "ticket": found["metadata"]["ticket"], "reward": 1}
                 assert (await client.post("/v1/tasks/shop/reward", json=reward)).status_code == 204
                 figures = read_metrics((await client.get("/metrics")).text)
                 assert figures["outvote_edge_decisions_total"] == ticket + 1
@@ -119,13 +120,13 @@ def test_what_was_shown_while_nothing_is_learnt_has_a_ticket_that_counts_nothing
     before = hosted.player.snapshot()
     found = ask(edge, "POST", ONE).json()
     assert found["metadata"]["ticket"] == str(NO_TICKET)
-    assert ask(edge, "POST", EXPOSED, json={"arm": ARMS[1]}).json() == {
-        "arm": ARMS[1],
+    assert ask(edge, "POST", EXPOSED, json={"variant": ARMS[1]}).json() == {
+        "variant": ARMS[1],
         "index": 1,
         "ticket": str(NO_TICKET),
     }
     for ticket in (str(NO_TICKET), None):
-        body = {"arm": found["variant"], "ticket": ticket, "reward": 1}
+        body = {"variant": found["variant"], "ticket": ticket, "reward": 1}
         assert ask(edge, "POST", "/v1/tasks/shop/reward", json=body).status_code == 204
     assert hosted.player.snapshot() == before
 
@@ -148,8 +149,8 @@ REFUSALS: dict[str, tuple[str, str, bytes, int, str, str]] = {
     "an unknown flag": ("POST", f"{FLAGS}/nobody", b"", 404, "FLAG_NOT_FOUND", r"got 'nobody'.*\['shop'\]"),
     "a flag with odd characters": ("POST", f"{FLAGS}/%C3%BC%20%00%22", b"", 404, "FLAG_NOT_FOUND", "unknown task"),
     "a very long flag": ("POST", f"{FLAGS}/{'x' * 5000}", b"", 404, "FLAG_NOT_FOUND", "got 'x{64}'"),
-    "a flag that is a path": ("POST", f"{FLAGS}/shop/more", b"", 404, "GENERAL", "nothing is at"),
-    "a flag that hides a path": ("POST", f"{FLAGS}/shop%2Fmore", b"", 404, "GENERAL", "nothing is at"),
+    "a flag that is a path": ("POST", f"{FLAGS}/shop/more", b"", 404, "FLAG_NOT_FOUND", "got 'shop/more'"),
+    "a flag that hides a path": ("POST", f"{FLAGS}/shop%2Fmore", b"", 404, "FLAG_NOT_FOUND", "got 'shop/more'"),
     "no flag": ("POST", f"{FLAGS}/", b"", 404, "GENERAL", "nothing is at"),
     "another version": ("POST", "/ofrep/v2/evaluate/flags", b"", 404, "GENERAL", "nothing is at"),
     "what is not offered": ("GET", "/ofrep/v1/configuration", b"", 404, "GENERAL", "nothing is at"),
@@ -175,12 +176,11 @@ def test_every_refusal_is_in_the_words_of_the_protocol_and_changes_nothing(edge:
                 assert told["errorCode"] == code, case
                 assert re.search(says, told["errorDetails"]), told
                 assert set(told) <= {"errorCode", "errorDetails", "key"}
+                assert code != "FLAG_NOT_FOUND" or told["key"] == unquote(path.removeprefix(f"{FLAGS}/")), case
                 assert (answer.headers.get("allow") == "POST") == (status == 405)
                 counted[status] = counted.get(status, 0) + 1
                 assert hosted.player.snapshot() == before, case
                 assert not hosted.dirty, case
-            assert (await client.post(f"{FLAGS}/nobody")).json()["key"] == "nobody"
-            counted[404] += 1
             figures = read_metrics((await client.get("/metrics")).text)
             for status, count in counted.items():
                 assert figures[f'outvote_edge_refused_requests_total{{status="{status}"}}'] == count
@@ -282,15 +282,56 @@ def test_a_task_created_anew_under_its_name_has_an_assignment_of_its_own(edge: E
 def test_a_tag_that_means_nothing_is_as_good_as_none(edge: Edge) -> None:
     host(edge, task())
     tag = bulk(edge).headers["etag"]
-    start, states, _ = tag.strip('"').split("-")
+    key = tag[1:9]
     for known in (
-        "", "*", '"', "W/", '""', "--", '"--"', f"{tag}, {tag}", tag.upper() + "x", "x" * 20_000, "-" * 20_000,
-        f'"{start}-{states}-9"', f'"{start}-{states}--1"', f'"{start}-{states}-{"9" * 5000}"', f'"{start}-{states}-๐"',
-        f'"{start}-{states}-1.2"', f'"{start}-{states}-"', f'"{start}-{states}-0x1"', f'"{start}-I-0"', f'"{start}--0"',
+        "", '"', "W/", '""', ".", '"."', tag[:-1], tag.upper() + "x", "x" * 20_000, '"' * 20_000, '"*"', "**",
+        f'"{key}P9"', f'"{key}P-1"', f'"{key}P{"9" * 5000}"', f'"{key}P๐"', f'"{key}P1.{key}P1"', f'"{key}P"',
+        f'"{key}P0x1"', f'"{key}I0"', f'"{key}0"', f'"{tag}"', f'"x", "{key}P9"',
     ):  # fmt: skip
         answer = ask(edge, "POST", FLAGS, headers=[(b"if-none-match", known.encode())])
         assert flags(answer)["shop"]["variant"] in ARMS, known
-        assert re.fullmatch(r'"[0-9a-f]{16}-P-[012]"', answer.headers["etag"])
+        assert re.fullmatch(rf'"{key}P[012]"', answer.headers["etag"])
+
+
+def test_one_of_several_tags_is_enough_and_any_will_do_for_a_star(edge: Edge) -> None:
+    host(edge, task(arms=20))
+    tag = bulk(edge).headers["etag"]
+    for known in (f'"x", {tag}', f'{tag},"y"', f'"x" ,W/{tag} , "y"'):
+        again = bulk(edge, known)
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag), known
+    lines = [(b"if-none-match", b'"x"'), (b"if-none-match", tag.encode())]
+    assert ask(edge, "POST", FLAGS, headers=lines).status_code == 304
+    assert bulk(edge, "*").status_code == 304
+    eliminate(edge.tasks["shop"], int(tag[10:-1]))
+    assert bulk(edge, f'"x", {tag}').status_code == 200
+
+
+def test_a_browser_keeps_its_variants_when_other_tasks_come_and_go(edge: Edge) -> None:
+    for name in ("a", "m", "z"):
+        host(edge, task(name=name, arms=1000))
+    answer = bulk(edge)
+    first = flags(answer)
+    host(edge, task(name="new", arms=1000))
+    answer = bulk(edge, answer.headers["etag"])
+    grown = flags(answer)
+    assert {name: flag for name, flag in grown.items() if name != "new"} == first
+    edge.on_record("outvote.live.a-1.delete", b"{}")
+    shrunk = bulk(edge, answer.headers["etag"])
+    assert flags(shrunk) == {name: flag for name, flag in grown.items() if name != "a"}
+    assert bulk(edge, shrunk.headers["etag"]).status_code == 304
+
+
+def test_a_tag_too_long_for_a_head_is_not_sent_and_many_tags_are_not_all_compared(edge: Edge) -> None:
+    names = [f"task-{number}" for number in range(LONGEST_TAG // len("12345678P0."))]
+    for name in names:
+        edge._join(f"{name}-1", task(name=name, arms=10).to_json())
+    tag = bulk(edge).headers["etag"]
+    assert bulk(edge, tag).status_code == 304
+    assert bulk(edge, f"{chr(34) * 2 * MOST_TAGS}{tag}").status_code == 200
+    edge._join("more-1", task(name="more", arms=10).to_json())
+    answer = bulk(edge, tag)
+    assert "etag" not in answer.headers
+    assert len(flags(answer)) == len(names) + 1
 
 
 # ---- exposures
@@ -299,9 +340,9 @@ def test_a_tag_that_means_nothing_is_as_good_as_none(edge: Edge) -> None:
 def test_an_exposure_is_a_decision_of_its_arm(edge: Edge) -> None:
     hosted = host(edge, task("tally"))
     for arm in (ARMS[2], ARMS[2], "green", ARMS[0], ARMS[1]):
-        shown = ask(edge, "POST", EXPOSED, json={"arm": arm}).json()
-        assert ARMS[shown["index"]] == shown["arm"] == arm
-        reward = {"arm": shown["arm"], "ticket": shown["ticket"], "reward": 1}
+        shown = ask(edge, "POST", EXPOSED, json={"variant": arm}).json()
+        assert ARMS[shown["index"]] == shown["variant"] == arm
+        reward = {"variant": shown["variant"], "ticket": shown["ticket"], "reward": 1}
         assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 204
         assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 409
     assert sum(row[5] for row in hosted.player.snapshot()["batches"]) == 5
@@ -311,7 +352,7 @@ def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
     hosted = host(edge, task())
     eliminate(hosted, 1)
     before = hosted.player.snapshot()
-    assert ask(edge, "POST", EXPOSED, json={"arm": ARMS[1]}).json()["ticket"] == str(NO_TICKET)
+    assert ask(edge, "POST", EXPOSED, json={"variant": ARMS[1]}).json()["ticket"] == str(NO_TICKET)
     assert hosted.player.snapshot() == before
 
 
@@ -320,11 +361,11 @@ def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
     [
         (EXPOSED, b"", 400),
         (EXPOSED, b"{}", 422),
-        (EXPOSED, b'{"arm": null}', 422),
-        (EXPOSED, b'{"arm": "green", "user": 1}', 422),
-        (EXPOSED, b'{"arm": "nobody"}', 404),
+        (EXPOSED, b'{"variant": null}', 422),
+        (EXPOSED, b'{"variant": "green", "user": 1}', 422),
+        (EXPOSED, b'{"variant": "nobody"}', 404),
         (EXPOSED, b" " * (LARGEST_BODY + 1), 413),
-        ("/v1/tasks/nobody/exposed", b'{"arm": "green"}', 404),
+        ("/v1/tasks/nobody/exposed", b'{"variant": "green"}', 404),
     ],
 )
 def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: int, edge: Edge) -> None:
@@ -349,10 +390,10 @@ def test_nothing_of_a_context_is_stored_logged_or_measured(start: Start, tmp_pat
     with httpx.Client(base_url=url, headers={"User-Agent": MARK, "Cookie": MARK}, trust_env=False) as client:
         for _ in range(9):
             one = client.post(ONE, json={"context": context}).json()
-            reward = {"arm": one["variant"], "ticket": one["metadata"]["ticket"], "reward": 1}
+            reward = {"variant": one["variant"], "ticket": one["metadata"]["ticket"], "reward": 1}
             assert client.post("/v1/tasks/shop/reward", json=reward).status_code == 204
             many = client.post(FLAGS, json={"context": context})
-            assert client.post(EXPOSED, json={"arm": many.json()["flags"][0]["variant"]}).status_code == 200
+            assert client.post(EXPOSED, json={"variant": many.json()["flags"][0]["variant"]}).status_code == 200
             assert client.post(FLAGS, headers={"If-None-Match": MARK}, json={"context": context}).status_code == 200
         for body in (MARK, json.dumps({"context": MARK})):
             assert client.post(ONE, content=body).status_code == 400

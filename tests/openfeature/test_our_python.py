@@ -92,7 +92,7 @@ def test_the_client_evaluates_and_rewards(server: Running, ams: Running) -> None
     create(server, ams, **WHOLE)
     with Client(ams.url("edge"), timeout=20) as client:
         found = client.evaluate("shop")
-        assert (found.value, found.reason) == (found.decision.arm, "SPLIT")
+        assert (found.value, found.reason) == (found.decision.variant, "SPLIT")
         assert client.reward(found.decision, 1)
         for name in ("nobody", "shop/x", "../shop", ""):
             with pytest.raises(EdgeError, match=r"the edge answered 404: (unknown task|nothing is at)"):

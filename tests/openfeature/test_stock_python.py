@@ -41,7 +41,7 @@ def test_strings_and_booleans_come_with_variant_reason_and_ticket(
     on = flags.get_boolean_details("switch", False)
     assert on.value is (on.variant == "true")
     assert (on.reason, on.error_code) == (Reason.SPLIT, None)
-    body = {"arm": on.variant, "ticket": on.flag_metadata["ticket"], "reward": 1}
+    body = {"variant": on.variant, "ticket": on.flag_metadata["ticket"], "reward": 1}
     assert httpx.post(f"{ams.url('edge')}/v1/tasks/switch/reward", json=body).status_code == 204
 
 

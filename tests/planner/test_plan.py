@@ -158,7 +158,7 @@ def test_what_cannot_be_planned_is_refused(asked: dict[str, object], error: str)
     ("days", "said"),
     [
         (14 * 365.25, "14 years"), (2.4 * 365.25, "2.4 years"), (21, "3 weeks"), (5.4, "5.4 days"), (0.5, "12 hours"),
-        (1 / 48, "30 minutes"), (1e-5, "a minute or less"), (1.5 / 1440, "2 minutes"),
+        (1 / 48, "30 minutes"), (1e-5, "a minute or less"), (1 / 1440, "1 minute"), (1.5 / 1440, "2 minutes"),
     ],
 )  # fmt: skip
 def test_durations_are_said_as_people_say_them(days: float, said: str) -> None:

@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ks_2samp
 
-from benchmarks.privacy import adversary, games, inference
+from benchmarks.privacy import adversary, games, inference, posterior
 from benchmarks.privacy.skipping import listen_to_votes
 from outvote.core.tally.noise import binomial_law
 from outvote.core.task import Task
-from outvote.privacy import posterior
 from outvote.simulation.settings import read_settings
 
 SEED = 7

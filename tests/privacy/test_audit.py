@@ -24,7 +24,7 @@ LEAKY = str(Path(__file__).with_name("leaky_edge.py"))
 
 def audited(protocol: str, **options: Any) -> judge.Verdict:
     rate = options.pop("rate", 1000)
-    chosen = setting.choose(protocol=protocol, **{"edges": 2, "arms": 2, **options})
+    chosen = setting.choose(protocol=protocol, **{"sites": 2, "variants": 2, **options})
     return asyncio.run(judge.audit(replace(chosen, rate=rate)))
 
 

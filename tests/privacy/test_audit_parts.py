@@ -20,6 +20,7 @@ from outvote.core.task import Task
 from outvote.edge.site import TICK
 from outvote.log.records import Coder, UpSubject
 from outvote.privacy.audit import fleet_run, frames, payloads, times
+from outvote.privacy.audit.families import family
 from outvote.privacy.audit.markers import FORMS, Markers
 from outvote.privacy.audit.people import Event
 from outvote.privacy.audit.recorder import Conversation
@@ -184,7 +185,8 @@ def test_a_payload_is_compared_with_its_events() -> None:
 
     def accounted(payload: bytes, bits: int = 2, those: dict[str, list[Event]] = events) -> list[str]:
         sent = [frames.Sent(1.0, UpSubject("paris", "task-1", LIFE, 0), payload)]
-        found = payloads.accounted(TASK, sent, those, {"messages": 1, "bits": bits}, {})
+        found = payloads.accounted(TASK, sent, {"messages": 1, "bits": bits})
+        family(TASK.protocol).compare(TASK, found, those, {})
         return [each.what for each in found.findings]
 
     right = coder.up(Tally(arm, 1, 3, 0))

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amounts import examples
-from benchmarks.privacy import inference
-from outvote.privacy import posterior
-from outvote.privacy.posterior import Laws
+from benchmarks.privacy import inference, posterior
+from benchmarks.privacy.posterior import Laws
 
 SIZES = st.integers(1, 40)
 MEANS = st.floats(0, 1)

@@ -7,10 +7,9 @@ import math
 
 import pytest
 
-from benchmarks.privacy import inference
+from benchmarks.privacy import inference, posterior
+from benchmarks.privacy.posterior import Laws
 from core.laws import clamped
-from outvote.privacy import posterior
-from outvote.privacy.posterior import Laws
 
 BUDGETS = (None, 5.0, 1.0, 0.1)
 

@@ -285,13 +285,13 @@ def test_the_log_has_the_events_and_fields_of_its_schema_and_no_other() -> None:
         "engine",
         "task",
         "id",
-        "arms",
+        "variants",
         "number",
         "reason",
     }
     of_libraries = {"logger", "says", "error", "place"}
     assert names <= schemas.LOG_EVENTS, names - schemas.LOG_EVENTS
-    indirect = {"task_killed", "task_revived", "edges_first_heard", "edges_silent", "edges_back"}
+    indirect = {"task_killed", "task_revived", "sites_first_heard", "sites_silent", "sites_back"}
     assert names | indirect >= schemas.LOG_EVENTS, schemas.LOG_EVENTS - names
     assert keys | passed_on | of_libraries == set(schemas.LOG_FIELDS)
 

@@ -16,14 +16,16 @@ from helpers.operating import TALLY, VOTES, operated
 from helpers.processes import comes
 from outvote.core import protocols
 from outvote.core.messages import Vote
-from outvote.core.task import RULES, Task
+from outvote.core.task import Task
 from outvote.engine.process import Engine
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.memory import MemoryEngine
 from outvote.log.records import Coder, UpSubject, task_record
+from outvote.presenters.task_fields import task_of
+from outvote.presenters.votes import most_bits
 from outvote.server.admin import api as admin_api
-from outvote.server.admin.views import description, most_bits
+from outvote.server.admin.views import description
 
 VOTES_BOUND = 2 * 3 * 3 * 2  # 2·N·(K−1)·⌈log₂K⌉
 PROBLEM = "application/problem+json"
@@ -34,7 +36,8 @@ def refusal(response: httpx.Response, status: int) -> str:
     assert response.status_code == status
     assert response.headers["content-type"] == PROBLEM
     body: dict[str, Any] = response.json()
-    assert set(body) == {"type", "title", "status", "detail"}
+    assert set(body) - {"field", "code"} == {"type", "title", "status", "detail"}
+    assert "field" not in body or body["detail"].startswith(f"{body['field']} ")
     assert body["status"] == status
     return str(body["detail"])
 
@@ -47,7 +50,7 @@ def test_a_task_is_created_listed_shown_stopped_and_deleted(memory: MemoryEngine
             task_id = made.json()["id"]
             assert (made.json()["name"], made.json()["status"]) == ("shop", "running")
             assert made.headers["location"] == f"/v1/tasks/{task_id}"
-            assert server.state.tasks[task_id].task == Task(**TALLY)
+            assert server.state.tasks[task_id].task == task_of(TALLY)
             listed = (await client.get("/v1/tasks")).json()
             assert [each["name"] for each in listed["tasks"]] == ["shop"]
             by_name, by_id = await client.get("/v1/tasks/shop"), await client.get(f"/v1/tasks/{task_id}")
@@ -67,7 +70,7 @@ def test_a_name_that_is_taken_is_refused_with_what_differs(memory: MemoryEngine)
         async with operated(memory) as (_, client):
             task_id = (await client.post("/v1/tasks", json=TALLY)).json()["id"]
             again = refusal(await client.post("/v1/tasks", json={**TALLY, "delta": 0.1}), 409)
-            assert again == f"a task named 'shop' exists already ({task_id}): delta is 0.05, asked is 0.1"
+            assert again == f"name must be a new one, got 'shop', which {task_id} has: δ: 0.05, asked is 0.1"
             same = refusal(await client.post("/v1/tasks", json=TALLY), 409)
             assert same.endswith("it is the same in every field")
             both = await asyncio.gather(*(client.post("/v1/tasks", json=VOTES) for _ in range(2)))
@@ -83,17 +86,19 @@ REFUSED = [
     (400, b"[" * 60_000, "a task must be a JSON object"),
     (400, b"[1]", "a task must be a JSON object, got a list"),
     (413, b" " * 65_537, "a request may have 65,536 bytes"),
-    (422, b"{}", "missing: arms, players, epsilon, delta"),
-    (422, {**TALLY, "colour": "red"}, "unknown field 'colour': a task has arms, players"),
-    (422, {**TALLY, "arms": ["red"]}, "arms must be at least 2, got 1"),
-    (422, {**TALLY, "arms": 10**12}, "arms must be at most 10,000 in a network"),
+    (422, b"{}", "variants must be given: how many, or their names"),
+    (422, {**TALLY, "colour": "red"}, "colour is no field of a task: use name, variants, sites"),
+    (422, {**TALLY, "variants": ["red"]}, "variants must be at least 2, got 1"),
+    (422, {**TALLY, "variants": 10**12}, "variants must be at most 10,000 in a network"),
     (422, {**VOTES, "protocol": "edme", "instances": 10**12}, "instances must be at most 10,000 in a network"),
-    (422, {**TALLY, "arms": 10_000}, "a task's record may have 65,536 bytes, this has 79,"),
+    (422, {**TALLY, "variants": 10_000}, "a task's record may have 65,536 bytes, this has 79,"),
     (422, {**TALLY, "protocol": "vote"}, "protocol must be one of 'dme', 'edme', 'tally', got 'vote'"),
-    (422, {**TALLY, "players": None}, "players must be a whole number or a list, got None"),
+    (422, {**TALLY, "sites": None}, "sites must be given"),
     (422, {**TALLY, "name": "a shop"}, "name must be 1 to 64 letters"),
     (422, json.dumps({**TALLY, "delta": float("nan")}).encode(), "delta must be a number above 0 and below 1, got nan"),
-    (422, {**Task(**TALLY).to_json(), "rules": RULES + 1}, f"rules must be {RULES}, got {RULES + 1}"),
+    (422, {**TALLY, "sites": 0}, "sites must be a whole number of at least 1, got 0"),
+    (422, {**TALLY, "active_sites": 1}, "active_sites is for 'dme', got 1 for 'tally'"),
+    (422, {**TALLY, "arms": 2}, "arms is no field of a task"),
 ]
 
 
@@ -146,7 +151,7 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(memory: Me
     async def run() -> None:
         async with operated(memory) as (server, client):
             task_id = (await client.post("/v1/tasks", json=VOTES)).json()["id"]
-            coder = Coder(Task(**VOTES))
+            coder = Coder(task_of(VOTES))
             for record, edge in enumerate(("ams", "fra")):  # two of three are a quorum
                 where = UpSubject(edge, task_id, "life", 0)
                 await server.log.append(str(where), coder.up(Vote(3)))
@@ -155,13 +160,13 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(memory: Me
             await comes(lambda: server.state.read == 5)
             found = (await client.get("/v1/tasks/votes")).json()
             assert found["remaining"] == ["0", "1", "2"]
-            last = found["arms"][3]
-            assert (last["state"], last["votes"], found["votes_needed"]) == ("eliminated", [2], [1.5])
+            last = found["variants"][3]
+            assert (last["state"], last["votes"], found["votes_needed"]) == ("eliminated", [2], [2])
             gone = last["eliminated"]
             assert gone["number"] == 0
             assert gone["record"] in (4, 5)  # the elimination and the third edge's record are stored at once
             assert gone["after_messages"] == 2
-            assert found["arms"][0]["eliminated"] is None
+            assert found["variants"][0]["eliminated"] is None
             assert found["messages"] == {"up": 2, "down": 3}
             bits = {"up": 4, "down": 6, "total": 10, "bound": VOTES_BOUND, "most": VOTES_BOUND, "instance": 0}
             assert found["bits"] == bits
@@ -177,8 +182,39 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(memory: Me
     asyncio.run(run())
 
 
+def test_votes_needed_are_the_quorum_also_with_liars() -> None:
+    """Of 8 sites half, and two more that may be lies: never a half vote, and never fewer than the server waits for."""
+    fold = LogState()
+    task = task_of({**VOTES, "sites": 8, "tolerate": 2})
+    fold.apply(Record("outvote.down.votes-1.task", task_record(task), 1, 0.0))
+    assert description(fold.tasks["votes-1"]).votes_needed == task.quorums == (6,)
+
+
+def test_tasks_are_listed_by_name_and_status_and_a_killed_one_is_said_to_be(memory: MemoryEngine) -> None:
+    async def run() -> None:
+        async with operated(memory) as (_, client):
+            for task in (TALLY, VOTES):
+                await client.post("/v1/tasks", json=task)
+
+            async def names(query: str) -> list[str]:
+                return [each["name"] for each in (await client.get(f"/v1/tasks?{query}")).json()["tasks"]]
+
+            assert (await client.post("/v1/tasks/shop/kill")).json()["status"] == "killed"
+            assert (await client.get("/v1/tasks/shop")).json()["status"] == "killed"
+            assert await names("") == ["shop", "votes"]
+            assert await names("status=killed") == await names("name=shop") == ["shop"]
+            assert await names("status=running") == ["votes"]
+            assert await names("status=running&name=shop") == []
+            wrong = await client.get("/v1/tasks?status=ended")
+            assert refusal(wrong, 422).startswith("status must be one of 'running', 'held', 'killed'")
+            assert refusal(await client.get("/v1/tasks?state=held"), 422) == "state is no filter: use name or status"
+            assert (await client.post("/v1/tasks/shop/revive")).json()["status"] == "running"
+
+    asyncio.run(run())
+
+
 def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
-    task = Task(**VOTES)
+    task = task_of(VOTES)
     fold, coder = LogState(), Coder(task)
     fold.apply(Record("outvote.down.votes-1.task", task_record(task), 1, 0.0))
     for record, (edge, life, sequence) in enumerate(
@@ -202,7 +238,7 @@ def test_a_task_is_read_as_json_whatever_its_content_type_says(memory: MemoryEng
 
 
 def test_the_most_bits_are_the_papers_bound_or_what_the_codes_can_cost_where_that_is_more() -> None:
-    assert most_bits(Task(**VOTES)) == VOTES_BOUND
+    assert most_bits(task_of(VOTES)) == VOTES_BOUND
     # 4 instances, 2 arms: a vote is 1 bit and 2 for its instance; up 3·4·1·3, down 3·1·1, against 2·3·4·1·1
     assert most_bits(Task(arms=2, players=3, epsilon=0.5, delta=0.1, protocol="edme", instances=4)) == 39
     # words of 1, 2, 3 and 3 bits: 2·3·3·3
@@ -279,7 +315,7 @@ def test_an_unforeseen_error_is_a_problem_without_internals(
 
 
 def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
-    task = Task(**{**TALLY, "players": ["ams", "fra"]})
+    task = task_of({**TALLY, "sites": ["ams", "fra"]})
     fold, coder = LogState(), Coder(task)
     fold.apply(Record("outvote.down.shop-1.task", task_record(task), 1, 0.0))
     players = {name: protocols.player(task, name, rng=random.Random(1)) for name in ("ams", "fra")}
@@ -298,6 +334,6 @@ def test_sites_that_differ_are_shown_as_held_with_the_reason() -> None:
     told = description(found)
     assert (told.status, told.held, told.winner) == ("held", True, None)
     assert "the sites' results differ by" in str(told.hold_reason)
-    first = msgspec.to_builtins(told.arms[0])
+    first = msgspec.to_builtins(told.variants[0])
     low, high = first["interval"]
     assert low < first["successes"] / first["trials"] < high

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
 from helpers.operating import TALLY, VOTES
 from outvote import __version__
-from outvote.core.task import Task
+from outvote.core.errors import InvalidTask
+from outvote.core.task import ARGUMENTS, DEFAULTS
+from outvote.presenters.task_fields import FIELDS, task_of, to_json
 from outvote.server.admin.api import Admin
 from outvote.server.admin.openapi import openapi
-from outvote.server.admin.requests import ALLOWED, NewTask
 
 
 def documented() -> set[tuple[str, str, int]]:
@@ -59,18 +60,13 @@ def test_the_document_has_the_routes_of_the_application_and_no_others() -> None:
     assert {(path, method) for path, method, _ in documented()} == routes
 
 
-def test_a_new_task_has_the_arguments_of_a_task_with_their_defaults() -> None:
-    arguments = {
-        name: each.default
-        for name, each in inspect.signature(Task.__init__).parameters.items()
-        if each.kind is each.KEYWORD_ONLY
-    }
-    assert set(ALLOWED) == set(arguments)
-    for each in msgspec.structs.fields(NewTask):
-        if not each.required:
-            assert each.default == arguments[each.name], each.name
-        else:
-            assert arguments[each.name] is inspect.Parameter.empty
+def test_a_new_task_has_the_fields_of_the_table_and_the_defaults_of_a_task() -> None:
+    assert {field.core for field in FIELDS} == set(ARGUMENTS) - {"parameters"}
+    schema = openapi()["components"]["schemas"]["NewTask"]
+    assert schema["required"] == ["variants", "sites"]
+    for field in FIELDS:
+        if not field.is_needed:
+            assert schema["properties"][field.name]["default"] == DEFAULTS[field.core]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +78,36 @@ def test_a_new_task_has_the_arguments_of_a_task_with_their_defaults() -> None:
         {**VOTES, "code": "huffman", "code_weights": [1] * 4},
     ],
 )
-def test_what_is_a_task_is_a_new_task_of_the_document(asked: dict[str, Any]) -> None:
-    Task(**asked)
-    msgspec.convert(asked, NewTask)
+def test_what_is_a_task_is_valid_in_the_document(asked: dict[str, Any]) -> None:
+    assert not wrong_in_the_document(asked)
+    assert not wrong_in_the_document(to_json(task_of(asked)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"sites": sites} for sites in (0, -1, 2.5, [], ["a", "a"], ["a b"], None, True)),
+        *({"variants": variants} for variants in (1, 0, ["red"], ["a", "a"], ["a", ""], "red")),
+        *({"delta": delta} for delta in (0, 1, "5%", None)),
+        {"floor": 1},
+        {"privacy_budget": 21},
+        {"tolerate": -1},
+        {"protocol": "tali"},
+        {"quorum": "half"},
+        {"code": "morse"},
+        {"name": "a b"},
+        {"arms": 2},
+        {"reward_window": 0},
+    ],
+)
+def test_what_no_task_can_have_is_not_valid_in_the_document_and_refused(changed: dict[str, Any]) -> None:
+    assert wrong_in_the_document({**TALLY, **changed})
+    with pytest.raises(InvalidTask):
+        task_of({**TALLY, **changed})
+
+
+def wrong_in_the_document(asked: object) -> list[object]:
+    """What a validator of JSON Schema finds wrong with a new task."""
+    document = openapi()
+    schema = {**document["components"]["schemas"]["NewTask"], "components": document["components"]}
+    return list(jsonschema.Draft202012Validator(schema).iter_errors(asked))

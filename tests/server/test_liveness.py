@@ -20,7 +20,7 @@ from outvote.server.liveness import SILENT_AFTER, Liveness
 from outvote.server.sync_server import SyncServer
 
 START = 1_000.0
-NAMED: dict[str, Any] = {**VOTES, "players": ["ams", "fra", "lis"]}
+NAMED: dict[str, Any] = {**VOTES, "sites": ["ams", "fra", "lis"]}
 
 
 class Clock:

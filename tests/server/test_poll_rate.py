@@ -24,7 +24,7 @@ from outvote.log.records import task_record
 from outvote.server.liveness import LEAST_HEARD, QUESTIONS, SILENT_AFTER, Liveness
 
 MANY = 1_000_000
-NAMED: dict[str, Any] = {**TALLY, "players": ["ams", "fra"]}
+NAMED: dict[str, Any] = {**TALLY, "sites": ["ams", "fra"]}
 
 # ---- what a server tells
 
@@ -184,13 +184,13 @@ def test_an_edge_asks_nothing_for_news_of_others_and_forgets_them_when_they_are_
 ) -> None:
     async def run() -> None:
         async with operated(memory) as (server, client):
-            made = (await client.post("/v1/tasks", json={**NAMED, "name": "theirs", "players": ["fra", "lis"]})).json()
+            made = (await client.post("/v1/tasks", json={**NAMED, "name": "theirs", "sites": ["fra", "lis"]})).json()
             await client.post("/v1/tasks", json=NAMED)
             await edge.connect(memory.connect("ams"))
             assert await edge.catch_up()
             assert list(edge.tasks) == [NAMED["name"]]
             await client.post("/v1/tasks/theirs/stop")
-            later = (await client.post("/v1/tasks", json={**NAMED, "name": "later", "players": ["lis"]})).json()
+            later = (await client.post("/v1/tasks", json={**NAMED, "name": "later", "sites": ["lis"]})).json()
             await comes(lambda: later["id"] in edge._not_ours)
             assert not edge.missed.is_set()
             assert edge._not_ours == {made["id"], later["id"]}

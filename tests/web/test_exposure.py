@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.web.exposure import check_exposed, host_of, is_loopback, own_hosts
 from outvote.web.refusals import is_own
 
@@ -32,7 +32,7 @@ def test_addresses_of_this_machine_need_no_protection(host: str) -> None:
 @pytest.mark.parametrize("host", BEYOND)
 def test_what_others_can_reach_needs_protection_or_a_word_that_it_needs_none(host: str) -> None:
     assert not is_loopback(host)
-    with pytest.raises(InvalidTask) as told:
+    with pytest.raises(InvalidConfiguration) as told:
         check_exposed("the API listens at", host, secured=False, insecure=False)
     assert str(told.value).startswith(f"the API listens at {host!r}, which others can reach")
     assert "kit" in str(told.value)

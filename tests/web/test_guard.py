@@ -216,7 +216,7 @@ def test_every_path_of_an_edge_needs_a_token_but_its_health(
         for name in ("shop", "ops"):
             made = await ask("POST", DECIDE, holders.header(name))
             assert made.status_code == 200
-            body = {"arm": made.json()["arm"], "ticket": made.json()["ticket"], "reward": 1}
+            body = {"variant": made.json()["variant"], "ticket": made.json()["ticket"], "reward": 1}
             taken = await in_process(app, "POST", REWARD, headers=holders.header(name), json=body)
             assert taken.status_code == 204
             assert (await ask("POST", f"{FLAGS}/shop", holders.header(name))).status_code == 200

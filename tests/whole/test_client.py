@@ -181,7 +181,7 @@ def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: K
         with client.decision(edge.task, fallback="green") as decision:
             decision.reward(True)
         assert decision.decided
-        assert decision.arm == TASK.arms[decision.index or 0]
+        assert decision.variant == TASK.arms[decision.index or 0]
         assert (decision.value, decision.rewarded) == (1.0, True)
     assert edge.counts() == (1, 1)
 
@@ -202,11 +202,11 @@ def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: Edge
 def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url, timeout=DEADLINE) as client:
         shown = client.decide(edge.task)
-        assert client.reward(Decision(edge.task, shown.arm, shown.ticket), 1)
+        assert client.reward(Decision(edge.task, shown.variant, shown.ticket), 1)
         with pytest.raises(EdgeError, match="the edge answered 409") as refused:
-            client.reward(Decision(edge.task, shown.arm, shown.ticket), 1)  # nothing is left that waits
+            client.reward(Decision(edge.task, shown.variant, shown.ticket), 1)  # nothing is left that waits
         assert (refused.value.status, refused.value.changed_nothing) == (409, True)
-        assert not client.reward(Decision(edge.task, shown.arm, shown.ticket), 1, strict=False)
+        assert not client.reward(Decision(edge.task, shown.variant, shown.ticket), 1, strict=False)
     assert edge.counts()[1] == 1
 
 
@@ -248,8 +248,8 @@ def test_an_application_goes_on_without_an_edge_and_one_line_says_so(
         for _ in range(3):
             with client.decision("shop", fallback="green") as decision:
                 decision.reward(1)
-            assert (decision.arm, decision.decided, decision.rewarded) == ("green", False, False)
-        assert client.decide("shop", fallback="blue").arm == "blue"
+            assert (decision.variant, decision.decided, decision.rewarded) == ("green", False, False)
+        assert client.decide("shop", fallback="blue").variant == "blue"
         assert not client.reward(decision, 1)
     lines = [record for record in caplog.records if record.name == "outvote.client"]
     assert [(line.levelno, line.getMessage()) for line in lines] == [
@@ -330,11 +330,11 @@ def test_what_was_refused_may_be_rewarded_again(kind: Kind) -> None:
 
 
 def test_what_is_no_edge_is_an_error_and_with_a_fallback_none(kind: Kind) -> None:
-    for body in (b"<html>", b"[]", b"{}", b'{"arm": "red", "ticket": "1", "index": "x"}'):
+    for body in (b"<html>", b"[]", b"{}", b'{"variant": "red", "ticket": "1", "index": "x"}'):
         with answering(lambda body=body: response("200 OK", body)) as (url, _), kind(url, timeout=DEADLINE) as client:  # type: ignore[misc]
             with pytest.raises(EdgeError, match="is no edge"):
                 client.decide("shop")
-            assert client.decide("shop", fallback="green").arm == "green"
+            assert client.decide("shop", fallback="green").variant == "green"
 
 
 def test_proxies_of_the_environment_are_not_for_the_edge(
@@ -392,7 +392,7 @@ def test_a_token_and_whom_to_trust_are_all_that_a_secured_edge_needs(
         with Client(edge.url, token=secret, ca=edge.ca, timeout=DEADLINE) as client:
             decision = client.decide("shop")
             assert client.reward(decision, 1)
-            assert client.evaluate("shop").decision.arm in TASK.arms
+            assert client.evaluate("shop").decision.variant in TASK.arms
             assert secret not in repr(client)
             assert secret not in repr(vars(client))
 
@@ -406,7 +406,7 @@ def test_a_token_and_whom_to_trust_are_all_that_a_secured_edge_needs(
             with pytest.raises(EdgeError, match="expired") as refused:
                 client.decide("shop")
             assert (refused.value.status, refused.value.changed_nothing) == (401, True)
-            assert client.decide("shop", fallback="red").arm == "red"
+            assert client.decide("shop", fallback="red").variant == "red"
         with Client(edge.url, token=secret) as client, pytest.raises(EdgeError, match="certificate"):
             client.decide("shop")  # an authority that this machine does not know
         _, _, err = edge.running.end(signal.SIGTERM)

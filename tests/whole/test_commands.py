@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
 import re
 import signal
@@ -33,8 +34,8 @@ from outvote.cli.main import main
 from outvote.cli.serving import Failed
 from outvote.cli.task_show import when
 
-CREATE = ["create", "--name", "shop", "--arms", "red,green,blue", "--players", "ams,fra"]
-VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--arms", "4", "--players", "3"]
+CREATE = ["create", "--name", "shop", "--variants", "red,green,blue", "--sites", "ams,fra"]
+VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--variants", "4", "--sites", "3"]
 EXPECTED = {"traffic": 50_000, "baseline": 0.1, "difference": 0.02}
 SAID = ["--traffic", "5e4", "--baseline", ".1", "--difference", ".02"]
 MEANS = {"red": 0.2, "green": 0.9, "blue": 0.1}
@@ -60,8 +61,8 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
 def serve_users(edge: Running, name: str, events: int, rng: random.Random) -> None:
     for _ in range(events):
         decision = request(f"{edge.url('edge')}/v1/tasks/{name}/decide", method="POST")
-        reward = int(rng.random() < MEANS[decision["arm"]])
-        body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": reward}
+        reward = int(rng.random() < MEANS[decision["variant"]])
+        body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
         request(f"{edge.url('edge')}/v1/tasks/{name}/reward", body)
 
 
@@ -69,14 +70,43 @@ def test_a_watched_task_is_printed_at_every_change_until_it_is_stopped(
     server: Running, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task(capsys, server, *CREATE)
-    watch = [*OUTVOTE, "task", "watch", "shop", "--server", server.url("server"), "--json"]
-    with subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as watching:
+    watch = [*OUTVOTE, "task", "watch", "shop", "--server", server.url("server")]
+    with (
+        subprocess.Popen([*watch, "--json"], stdout=subprocess.PIPE, text=True) as watching,
+        subprocess.Popen(watch, stdout=subprocess.PIPE, text=True) as in_words,
+    ):
         assert watching.stdout is not None
+        assert in_words.stdout is not None
         assert json.loads(watching.stdout.readline())["status"] == "running"
+        line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+  STATUS, 3 variants left: red, green, blue; 0 messages, 0 bits\n"
+        assert re.fullmatch(line.replace("STATUS", "running"), in_words.stdout.readline())
         task(capsys, server, "stop", "shop")
         assert json.loads(watching.stdout.readline())["status"] == "stopped"
-        assert watching.stdout.readline() == ""
-        assert watching.wait(DEADLINE) == 0
+        assert re.fullmatch(line.replace("STATUS", "stopped"), in_words.stdout.readline())
+        assert (watching.stdout.readline(), in_words.stdout.readline()) == ("", "")
+        assert (watching.wait(DEADLINE), in_words.wait(DEADLINE)) == (0, 0)
+
+
+def test_a_task_is_deleted_once_a_person_says_so(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    task(capsys, server, *CREATE)
+    delete = [*OUTVOTE, "task", "delete", "shop", "--server", server.url("server")]
+    refusal = subprocess.run(delete, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert refusal.returncode == 2
+    assert refusal.stderr == "outvote task: error: yes is needed where nobody can be asked: give --yes\n"
+    for answer, code, said in (
+        ("n", 1, "error: nothing was deleted"),
+        ("\4", 1, "error: nothing"),
+        ("y", 0, "deleted shop"),
+    ):
+        ours, theirs = pty.openpty()
+        os.write(ours, answer.encode() + b"\n")
+        asked = subprocess.run(delete, stdin=theirs, capture_output=True, text=True)
+        os.close(ours)
+        os.close(theirs)
+        assert asked.returncode == code
+        assert asked.stderr.startswith("delete shop and all that it learnt? [y/N] ")
+        assert said in asked.stderr + asked.stdout
+    assert task(capsys, server, "list")["tasks"] == []
 
 
 def test_a_watch_that_is_interrupted_leaves_the_task_alone(server: Running, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,11 +200,10 @@ def test_a_task_is_created_from_a_file_and_options_come_on_top(
     server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "shop.toml"
-    file.write_text('name = "shop"\narms = ["red", "green"]\nplayers = 5\nfloor = 7\nreward_window = 60\n')
-    task(capsys, server, "create", "--file", str(file), "--players", "ams,fra", "--privacy-budget", "2")
+    file.write_text('name = "shop"\nvariants = ["red", "green"]\nsites = 5\nfloor = 7\nreward_window = 60\n')
+    task(capsys, server, "create", "--file", str(file), "--sites", "ams,fra", "--privacy-budget", "2")
     record = task(capsys, server, "show", "shop")["task"]
-    assert record["arms"] == ["red", "green"]
-    assert record["player_names"] == ["ams", "fra"]
+    assert (record["variants"], record["sites"]) == (["red", "green"], ["ams", "fra"])
     assert (record["protocol"], record["epsilon"], record["delta"]) == ("tally", 0, 0.05)
     assert (record["floor"], record["privacy_budget"], record["reward_window"]) == (7, 2, 60)
 
@@ -196,18 +225,18 @@ def test_tasks_are_tables_for_people(
     assert [line.split()[-1] for line in listed.splitlines()] == ["bound", "none", "36"]
     assert len(json.loads((tmp_path / "tasks.json").read_text())["tasks"]) == 2
     shop = told("show", "shop")
-    assert "tally on 3 arms, 2 players, ε 0, δ 0.05: running" in shop
+    assert "tally on 3 variants, 2 sites, ε 0, δ 0.05: running" in shop
     assert "0.000 and 1.000" in shop
     assert re.search(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+ \(\d+ s ago\): created\n", shop)
     assert "expected" not in shop
     assert "no bound" in shop
     votes = told("show", "votes")
-    assert "0 of 1.5" in votes
+    assert "0 of 2" in votes
     assert "bound 36" in votes
     assert told("stop", "votes").startswith("stopped votes (votes-")
     assert re.search(r"ago\): created\n.* ago\): stopped\n$", told("show", "votes"))
     assert "stopped" in told("watch", "votes")
-    assert told("delete", "votes") == "deleted votes\n"
+    assert told("delete", "votes", "--yes") == "deleted votes\n"
 
 
 def test_what_is_expected_of_a_task_is_said_with_it_or_later(
@@ -230,15 +259,15 @@ def test_what_is_expected_of_a_task_is_said_with_it_or_later(
 def test_a_task_whose_expectation_was_not_stored_is_said_to_be_there(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answer(server: str, method: str, path: str, body: object = None) -> dict[str, Any]:
+    def answer(server: str, method: str, path: str, body: object = None, *, holds: str = "") -> dict[str, Any]:
         if method == "POST":
             return {"id": "shop-1", "name": "shop"}
         raise Failed("not confirmed")
 
     monkeypatch.setattr(task_command, "ask", answer)
     assert refused(capsys, 1, "task", *CREATE, *SAID) == (
-        "shop (shop-1) was created, but not what is expected of it: not confirmed. Say it again with outvote task "
-        "expect shop"
+        "shop (shop-1) was created, but not what is expected of it: not confirmed. Say it again with: outvote task "
+        "expect shop --traffic 50000 --baseline 0.1 --difference 0.02"
     )
 
 
@@ -284,21 +313,22 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     at = ["task", "--server", server.url("server")]
     made = task(capsys, server, *CREATE)
     taken = refused(capsys, 1, *at, *CREATE, "--delta", ".1")
-    assert taken == f"a task named 'shop' exists already ({made['id']}): delta is 0.05, asked is 0.1"
-    assert refused(capsys, 2, *at, "create", "--name", "x", "--arms", "red", "--players", "2").startswith("arms must")
-    assert "missing: epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--arms", "4", "--players", "3")
-    assert "give --name" in refused(capsys, 2, *at, "create", "--arms", "2")
+    assert taken == f"name must be a new one, got 'shop', which {made['id']} has: δ: 0.05, asked is 0.1"
+    one = ["create", "--name", "x", "--variants", "red", "--sites", "2"]
+    assert refused(capsys, 2, *at, *one).startswith("variants must")
+    assert "epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--variants", "4", "--sites", "3")
+    assert "name must be given" in refused(capsys, 2, *at, "create", "--variants", "2")
     file = tmp_path / "wrong.toml"
     for text, error in (
-        ('name = "x"\ncolour = 3', "unknown field 'colour': a task has arms"),
+        ('name = "x"\ncolour = 3', "colour is no field of a task: use name, variants"),
         ("name = ", "must be TOML"),
         ('name = "x"\nwhen = 2020-01-01', "numbers, texts and lists of them only"),
     ):
         file.write_text(text)
         assert error in refused(capsys, 2, *at, "create", "--file", str(file))
     assert "cannot be read" in refused(capsys, 2, *at, "create", "--file", str(tmp_path / "none.toml"))
-    for action in (["show"], ["stop"], ["delete"], ["watch"], ["expect", *SAID]):
-        assert refused(capsys, 1, *at, *action, "no") == "unknown task: got 'no', there are ['shop']"
+    for action in (["show"], ["stop"], ["delete", "--yes"], ["watch"], ["expect", *SAID]):
+        assert refused(capsys, 1, *at, *action, "no") == "unknown task: got 'no', there are shop"
 
 
 def test_a_server_that_does_not_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,17 +358,20 @@ def test_what_is_taken_is_refused_before_anything_is_started(
     ("arguments", "error"),
     [
         (["server", "--nats", "nats://h:1", "--store", "x"], "--nats names an engine that runs already"),
-        (["edge", "ams"], "an edge must know its fleet: give --kit FOLDER, or --nats URL"),
-        (["edge", "--nats", "nats://127.0.0.1:1"], "an edge needs a name: give NAME, or a --kit"),
+        (["edge", "ams"], "nats is needed to find the fleet: give --kit FOLDER, or --nats URL"),
+        (["edge", "--nats", "nats://127.0.0.1:1"], "name is needed: give NAME, or --kit FOLDER"),
         (["edge", "ams", "--nats", "nats://10.0.0.5:4322"], "it would connect to '10.0.0.5', which others can reach"),
         (["edge", "ams", "--nats", "nats://127.0.0.1:1", "--host", "::"], "listens at '::', which others can reach"),
-        (["edge", "--kit", "nowhere"], "'nowhere' is no kit: kit.json: No such file or directory"),
+        (["edge", "ams", "--nats", "nats://127.0.0.1:1", "--store", "/"], "a store is a file"),
+        (["edge", "--kit", "nowhere"], "kit 'nowhere' cannot be read: kit.json: No such file or directory"),
         (["server", "--host", "0.0.0.0"], "the API for operators listens at '0.0.0.0', which others can reach"),
         (["server", "--engine-host", "10.0.0.5"], "the engine listens at '10.0.0.5', which others can reach"),
-        (["task", "show", ".."], "a task's name or id is needed, got '..'"),
+        (["task", "show", ".."], "task must be a name or an id, got '..'"),
         (["task", "expect", "shop"], "nothing is expected: give --traffic, --baseline or --difference"),
-        (["task", "expect", "shop", "--traffic", "nan"], "numbers, texts and lists of them only"),
-        (["task", *CREATE, "--baseline", ".9", "--difference", ".2"], "must be at most 1 together, got 0.9 and 0.2"),
+        (
+            ["task", *CREATE, "--baseline", ".9", "--difference", ".2"],
+            "at most 1 together with baseline, got 0.2 and 0.9",
+        ),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(
@@ -354,7 +387,7 @@ def test_bad_usage_is_refused_with_exit_code_2(
         (["server", "--engine-port", "1.5"], "must be a whole number from 1 to 65535, or 0 for a free one, got '1.5'"),
         (["server", "--nats", "http://h"], "nats://127.0.0.1:4322, or several separated by commas, got 'http://h'"),
         (["task"], "the following arguments are required: ACTION"),
-        (["task", "expect", "shop", "--traffic", "much"], "must be a number, got 'much'"),
+        (["task", "expect", "shop", "--traffic", "nan"], "must be a number like 50000, 50,000, 0.05 or 5%, got 'nan'"),
         (["task", "--server", "h:8600", "list"], "must be an address like http://127.0.0.1:8600, got 'h:8600'"),
     ],
 )

@@ -41,15 +41,15 @@ def told(folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "arguments"), [("tally", ["--rate", "500"]), ("dme", ["--edges", "3"]), ("edme", ["--edges", "2"])]
+    ("protocol", "arguments"), [("tally", ["--rate", "500"]), ("dme", ["--sites", "3"]), ("edme", ["--edges", "2"])]
 )
 def test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits(
     protocol: str, arguments: list[str], tmp_path: Path
 ) -> None:
     story = told(tmp_path, "--protocol", protocol, *arguments)
     assert (story["protocol"], story["correct"]) == (protocol, True)
-    assert story["winner"] == story["arms"][story["means"].index(max(story["means"]))]
-    assert {each["arm"] for each in story["eliminations"]} == set(story["arms"]) - {story["winner"]}
+    assert story["winner"] == story["variants"][story["means"].index(max(story["means"]))]
+    assert {each["variant"] for each in story["eliminations"]} == set(story["variants"]) - {story["winner"]}
     falls = [each["after_events"] for each in story["eliminations"]]
     assert falls == sorted(falls)
     assert 0 < falls[0] <= falls[-1] <= story["events"]
@@ -66,7 +66,7 @@ def test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits(
 
 def test_the_story_is_told_in_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert main(["demo", "--edges", "2", "--arms", "3", "--rate", "400"]) == 0
+    assert main(["demo", "--sites", "2", "--variants", "3", "--rate", "400"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("starting an engine, a server and 2 edges; 3 variants, tally…\n")
     assert out.count("is out") == 2
@@ -89,7 +89,7 @@ def processes_of(folder: Path) -> list[int]:
 
 def begun(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*DEMO, "--edges", "3", "--rate", "5", *arguments],  # so few users that it does not end by itself
+        [*DEMO, "--sites", "3", "--rate", "5", *arguments],  # so few users that it does not end by itself
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -125,11 +125,11 @@ def test_a_demo_that_is_killed_takes_everything_with_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--edges", "0"], "--edges must be a whole number from 1 to 200, got 0"),
-        (["--edges", "2.5"], "--edges must be a whole number from 1 to 200, got 2.5"),
-        (["--arms", "1"], "--arms must be a whole number from 2 to 50, got 1"),
-        (["--arms", "51"], "--arms must be a whole number from 2 to 50, got 51"),
-        (["--rate", "0"], "--rate must be a number from 1 to 100,000 events in a second, got 0"),
+        (["--sites", "0"], "sites must be a whole number from 1 to 200, got 0"),
+        (["--sites", "2.5"], "sites must be a whole number from 1 to 200, got 2.5"),
+        (["--variants", "1"], "variants must be a whole number from 2 to 50, got 1"),
+        (["--variants", "51"], "variants must be a whole number from 2 to 50, got 51"),
+        (["--rate", "0"], "rate must be a number from 1 to 100,000 events in a second, got 0"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(
@@ -141,9 +141,9 @@ def test_what_cannot_be_is_refused_before_anything_starts(
 
 def test_the_setting_is_sized_to_end_within_a_minute() -> None:
     for protocol, most in (("tally", 5_000), ("dme", 20_000), ("edme", 20_000)):
-        setting = choose(protocol=protocol, edges=8, arms=None, rate=None, seed=0)
+        setting = choose(protocol=protocol, sites=8, variants=None, rate=None, seed=0)
         assert setting.events <= most
         assert setting.events / setting.rate < 40
         assert len(set(setting.means)) == len(setting.task.arms)
-    large = choose(protocol="tally", edges=2, arms=50, rate=None, seed=0)
+    large = choose(protocol="tally", sites=2, variants=50, rate=None, seed=0)
     assert len(large.task.arms) == 50

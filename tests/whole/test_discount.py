@@ -36,6 +36,7 @@ from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, discount_record, parse, read_discount, task_record
 from outvote.log.replay_buffer import BufferedMessage, ReplayBuffer
 from outvote.observability.logs import in_words
+from outvote.presenters.lookup import presenter
 from outvote.server.event_log import EventLog
 
 EDGES = ("ams", "fra", "lis", "oslo")
@@ -391,14 +392,14 @@ def test_people_are_shown_who_was_discounted_and_when() -> None:
 
 def test_what_an_eavesdropper_has_seen_does_not_become_less() -> None:
     story = Story().play((0.6, 0.1, 0.55), lambda story: story.messages >= 30)
-    sentences, bound = words.eavesdropped(story.found, 3), words.bits_bound(story.found)
+    sentences, bound = words.eavesdropped(story.found, 3), presenter(story.task.protocol).bits_bound(story.found)
     assert isinstance(story.found.server, TallyServer)
     unanimous = story.found.server.unanimous
     for number, edge in enumerate(story.task.player_names):
         story._down("discount", discount_record(edge), number)
     assert story.found.server.unanimous == 0 < unanimous
     assert words.eavesdropped(story.found, 3) == sentences
-    assert words.bits_bound(story.found) == bound
+    assert presenter(story.task.protocol).bits_bound(story.found) == bound
 
 
 def test_the_journal_tells_of_each_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -416,8 +417,8 @@ def test_the_journal_tells_of_each_once(caplog: pytest.LogCaptureFixture) -> Non
     told.discount("ams")
     for event in told.events:
         journal.note(event, told.state, 0.0)
-    (said,) = [each for each in caplog.records if "edge_discounted" in each.getMessage()]
+    (said,) = [each for each in caplog.records if "site_discounted" in each.getMessage()]
     assert said.levelno == logging.WARNING
     assert said.getMessage() == in_words(
-        "edge_discounted", {"task": "shop", "id": "shop-1", "edge": "ams", "messages": 2}
+        "site_discounted", {"task": "shop", "id": "shop-1", "site": "ams", "messages": 2}
     )

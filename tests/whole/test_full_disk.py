@@ -20,7 +20,7 @@ from outvote.engine.process import Engine
 
 MEANS = {"red": 0.5, "green": 0.5, "blue": 0.5}
 """No arm falls: with probability 1 − 1e-9, by the task's δ."""
-CREATE = ["create", "--name", "shop", "--arms", ",".join(MEANS), "--players", "ams", "--delta", "1e-9"]
+CREATE = ["create", "--name", "shop", "--variants", ",".join(MEANS), "--sites", "ams", "--delta", "1e-9"]
 SEED = 35
 
 

@@ -22,7 +22,7 @@ from outvote.log.memory import MemoryEngine
 from outvote.server.sync_server import SyncServer
 
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "arms": ["red", "green", "blue"], "players": 2, "epsilon": 0, "delta": 0.05,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green", "blue"], "sites": 2, "epsilon": 0, "delta": 0.05,
     "fallback": "blue",
 }  # fmt: skip
 
@@ -53,7 +53,7 @@ def evaluate(edge: Running) -> tuple[str, str]:
 
 
 def reward(edge: Running, decision: dict[str, Any]) -> None:
-    body = {"arm": decision["arm"], "ticket": decision["ticket"], "reward": 1}
+    body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": 1}
     request(f"{edge.url('edge')}/v1/tasks/shop/reward", body)
 
 
@@ -72,7 +72,7 @@ def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(s
     assert (shown["killed"], shown["stopped"], shown["status"]) == (True, False, "running")
     for edge, decisions in zip(edges, before, strict=True):
         killed = [decide(edge) for _ in range(7)]
-        assert {(each["arm"], each["ticket"]) for each in killed} == {("blue", str(NO_TICKET))}
+        assert {(each["variant"], each["ticket"]) for each in killed} == {("blue", str(NO_TICKET))}
         assert evaluate(edge) == ("blue", "DISABLED")
         [flag] = request(f"{edge.url('edge')}{FLAGS}", {})["flags"]
         assert (flag["variant"], flag["reason"], flag["metadata"]) == ("blue", "DISABLED", {})
@@ -88,7 +88,7 @@ def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(s
     knows(False, *edges)
     for edge, decisions in zip(edges, before, strict=True):
         assert evaluate(edge)[1] == "SPLIT"
-        assert decide(edge)["arm"] != decisions[0]["arm"], "it goes on with the arm whose turn it is"
+        assert decide(edge)["variant"] != decisions[0]["variant"], "it goes on with the arm whose turn it is"
 
 
 def test_commands_kill_and_revive_and_the_log_of_the_server_tells(

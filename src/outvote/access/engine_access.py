@@ -13,7 +13,7 @@ from collections import UserString
 from dataclasses import dataclass
 from pathlib import Path
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Access:
         try:
             context = ssl.create_default_context(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
-            raise InvalidTask(f"{str(self.ca)!r} is no certificate to trust: {error}") from None
+            raise InvalidConfiguration(f"{str(self.ca)!r} is no certificate to trust: {error}") from None
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
@@ -50,7 +50,7 @@ class Access:
             return Credential(str(claims["name"]), int(claims["exp"]) if claims.get("exp") else None)
         except (OSError, ValueError, KeyError, IndexError, StopIteration, TypeError, AttributeError):
             where = repr(str(self.creds)) if isinstance(self.creds, Path) else "what was given"
-            raise InvalidTask(
+            raise InvalidConfiguration(
                 f"{where} is no credential of NATS: `outvote fleet` writes them, and a copy must be whole"
             ) from None
 

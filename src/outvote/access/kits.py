@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from outvote.access.tokens import check_private
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.log.records import check_name
 
 VERSION: Final = 1
@@ -155,28 +155,36 @@ def _read(folder: Path, kind: str) -> KitFile:
         content = path.read_bytes()
         version = msgspec.json.decode(content, type=_Version).version
         if version != VERSION:
-            raise InvalidTask(
-                f"the kit {str(folder)!r} has version {version}, this version of Outvote reads {VERSION}: "
-                "make it anew with `outvote fleet`"
+            raise InvalidConfiguration(
+                f"{str(folder)!r} has version {version}, this version of Outvote reads {VERSION}: make it anew with "
+                "`outvote fleet`",
+                field="kit",
             )
         kit = msgspec.json.decode(content, type=KitFile)
     except OSError as error:
-        raise InvalidTask(
-            f"{str(folder)!r} is no kit: kit.json: {error.strerror}; `outvote fleet` makes kits, and a copy must have "
-            "all files"
+        raise InvalidConfiguration(
+            f"{str(folder)!r} cannot be read: kit.json: {error.strerror}; `outvote fleet` makes kits, and a copy must "
+            "have all files",
+            field="kit",
         ) from None
     except msgspec.MsgspecError as error:
         raise _broken(folder, f"kit.json: {error}") from None
     if kit.kit != kind:
-        raise InvalidTask(f"{str(folder)!r} is a kit for the {kit.kit}, a kit for the {kind} is required")
+        raise InvalidConfiguration(f"{str(folder)!r} is {_a(kit.kit)} kit; {_a(kind)} kit is required", field="kit")
     if not (kit.server if kind == "operator" else kit.nats):
         raise _broken(folder, "names no server" if kind == "operator" else "names no engine")
     return kit
 
 
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
 def _file(path: Path) -> Path:
     if not path.is_file():
-        raise InvalidTask(f"{str(path)!r} is missing: copy the whole kit, or make it anew with `outvote fleet`")
+        raise InvalidConfiguration(
+            f"{str(path)!r} is missing: copy the whole kit, or make it anew with `outvote fleet`"
+        )
     return path
 
 
@@ -185,5 +193,5 @@ def _secret(path: Path) -> Path:
     return path
 
 
-def _broken(folder: Path, why: str) -> InvalidTask:
-    return InvalidTask(f"the kit {str(folder)!r} is damaged: {why}; make it anew with `outvote fleet`")
+def _broken(folder: Path, why: str) -> InvalidConfiguration:
+    return InvalidConfiguration(f"{str(folder)!r} is damaged: {why}; make it anew with `outvote fleet`", field="kit")

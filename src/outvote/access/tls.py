@@ -11,7 +11,7 @@ from typing import Final
 from outvote.access.kits import Certificate
 from outvote.access.tokens import check_private
 from outvote.access.watched_files import WatchedFiles
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.observability.logs import event
 
 LOOK_AGAIN: Final = 1.0
@@ -32,7 +32,7 @@ def server_context(certificate: Certificate) -> ssl.SSLContext:
         context.load_cert_chain(certificate.chain, certificate.key, password=_no_password)
     except (OSError, ValueError) as error:  # SSLError is one
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InvalidTask(
+        raise InvalidConfiguration(
             f"the certificate {str(certificate.chain)!r} with the key {str(certificate.key)!r} cannot be used: {why}; "
             "needed are PEM files that belong together, the key without a password"
         ) from None
@@ -44,7 +44,7 @@ def client_context(ca: Path | None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     except OSError as error:
-        raise InvalidTask(f"no certificates can be read from {str(ca)!r}: {error.strerror or error}") from None
+        raise InvalidConfiguration(f"no certificates can be read from {str(ca)!r}: {error.strerror or error}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
@@ -69,7 +69,7 @@ class Renewal:
         try:
             if self._files.reload(self._load):
                 event(_log, logging.INFO, "certificate_renewed", file=self._certificate.chain.name)
-        except InvalidTask:
+        except InvalidConfiguration:
             event(_log, logging.ERROR, "certificate_not_loaded", file=self._certificate.chain.name)
 
     def _load(self) -> None:

@@ -20,7 +20,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from outvote.access.watched_files import WatchedFiles
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.log.records import check_name
 from outvote.observability.logs import event
 
@@ -78,9 +78,10 @@ def read_tokens(path: Path) -> list[Token]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File).tokens
     except OSError as error:
-        raise InvalidTask(f"no tokens can be read from {str(path)!r}: {error.strerror}") from None
+        raise InvalidConfiguration(f"no tokens can be read from {str(path)!r}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
-        raise InvalidTask(f"{str(path)!r} is no file of tokens: {error}; `outvote fleet token` writes them") from None
+        problem = f"{str(path)!r} is no file of tokens: {error}; `outvote fleet token` writes them"
+        raise InvalidConfiguration(problem) from None
 
 
 def tokens_file(tokens: Iterable[Token]) -> bytes:
@@ -93,9 +94,9 @@ def check_private(path: Path) -> None:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
-        raise InvalidTask(f"{str(path)!r} cannot be read: {error.strerror}") from None
+        raise InvalidConfiguration(f"{str(path)!r} cannot be read: {error.strerror}") from None
     if mode & 0o027:
-        raise InvalidTask(
+        raise InvalidConfiguration(
             f"{str(path)!r} holds a secret and has mode {mode:o}: others may read or change it. chmod 600 it, and "
             "make a new one if somebody may have read it"
         )
@@ -107,9 +108,9 @@ def read_secret(path: Path) -> str:
     try:
         secret = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        raise InvalidTask(f"no token can be read from {str(path)!r}: {error}") from None
+        raise InvalidConfiguration(f"no token can be read from {str(path)!r}: {error}") from None
     if not secret or not secret.isprintable() or " " in secret:
-        raise InvalidTask(f"{str(path)!r} must hold one token and nothing else")
+        raise InvalidConfiguration(f"{str(path)!r} must hold one token and nothing else")
     return secret
 
 
@@ -145,7 +146,7 @@ class TokenBook:
         try:
             if self._file.reload(self._load):
                 event(_log, logging.INFO, "tokens_read", tokens=len(self._accepted))
-        except InvalidTask:
+        except InvalidConfiguration:
             event(_log, logging.ERROR, "tokens_not_read", file=self._path.name)
 
     def _load(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 _State: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
@@ -26,15 +26,15 @@ class WatchedFiles:
     def reload(self, load: Callable[[], object]) -> bool:
         """Call `load` if a file has changed. Return whether new content was loaded.
 
-        `load` raises `InvalidTask` for content that it cannot use. The error is raised here only once, and only if the
-        same content fails twice in a row: content that fails once may still be being written.
+        `load` raises `InvalidConfiguration` for content that it cannot use. The error is raised here only once, and
+        only if the same content fails twice in a row: content that fails once may still be being written.
         """
         state = self._state()
         if state in (self._in_use, self._reported):
             return False
         try:
             load()
-        except InvalidTask:
+        except InvalidConfiguration:
             if state == self._failed:
                 self._reported = state
                 raise

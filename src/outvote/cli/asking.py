@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from outvote.cli.serving import Failed
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     import ssl
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 SERVER: Final = "http://127.0.0.1:8600"
 KIT: Final = "OUTVOTE_KIT"
 """The variable that names an operator's kit."""
+ADVICE: Final = "name an outvote server with --server, or a --kit that knows one"
 WHAT_TO_DO: Final = {
     "token-missing": "the server at {server} wants a token: give --kit FOLDER, or --token-file FILE",
     "token-unknown": "the server at {server} does not know this token: it was revoked, or is another server's. "
@@ -95,60 +97,91 @@ def _context(server: str, ca: str | Path | None, *, has_token: bool, insecure: b
     return None
 
 
-def ask(args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One request; what the server refuses becomes one line."""
+def as_given(args: argparse.Namespace) -> str:
+    """The same options for another command, as a person has to type them."""
+    given = {"server": args.server, "kit": args.kit, "token-file": args.token_file, "ca": args.ca}
+    words = [f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None]
+    return "".join(words) + (" --insecure" if args.insecure else "")
+
+
+def ask(
+    args: argparse.Namespace, method: str, path: str, body: dict[str, Any] | None = None, *, holds: str = "id"
+) -> dict[str, Any]:
+    """One request; what the server refuses becomes one line. A server's answer has the field `holds`, or is empty."""
     from outvote.access.operator_request import NoAnswer, send
 
     target = asked(args)
     data = None if body is None else as_json(body)
     try:
         status, answer = send(target.server, method, path, token=target.token, context=target.context, body=data)
-        if 200 <= status < 300:
-            return _object(answer or b"{}")
     except NoAnswer as error:
-        raise Failed(_unreachable(target.server, error.reason)) from None
-    except ValueError as error:
-        raise Failed(_unreachable(target.server, error)) from None
-    _refused(target.server, status, answer)
+        raise Failed(_unreachable(target, error.reason)) from None
+    record = _object(answer)
+    if status == 204 or (200 <= status < 300 and holds in record):
+        return record
+    _check_no_edge(target)
+    if status < 300 or "detail" not in record:
+        raise Failed(f"what answers at {target.server} is no outvote server: it says {status}; {ADVICE}")
+    _refused(target.server, status, record)
 
 
 def as_json(body: dict[str, Any]) -> bytes:
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise InvalidTask(f"a task holds numbers, texts and lists of them only: {error}") from None
+        raise InvalidInput(f"a task holds numbers, texts and lists of them only: {error}") from None
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError("it speaks another language")
-    return found
+    """The JSON object of an answer; empty if it is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _unreachable(server: str, reason: object) -> str:
+def _unreachable(target: ServerTarget, reason: object) -> str:
     import ssl
-    from http.client import RemoteDisconnected
+    from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 
+    server = target.server
     if isinstance(reason, ssl.SSLCertVerificationError):
         return (
             f"the certificate that {server} shows is not to be trusted: {reason.verify_message}; give the --kit or the "
             "--ca of its fleet, and the name that the certificate is for"
         )
     if isinstance(reason, ssl.SSLError):
+        plain = ServerTarget(server.replace("https://", "http://", 1))
+        if isinstance(other := _check_no_edge(plain), BadStatusLine):  # an engine speaks before TLS begins
+            return _unreachable(target, other)
         return f"what answers at {server} speaks no TLS that is good enough: {reason.reason}; is it http://?"
     if isinstance(reason, RemoteDisconnected):
         return f"what answers at {server} hangs up: does it speak https://?"
+    if isinstance(reason, HTTPException):
+        what = "is the engine (NATS), not a server" if str(reason).startswith("INFO {") else "does not speak HTTP"
+        return f"what answers at {server} {what}: {ADVICE}"
     why = getattr(reason, "strerror", None) or reason
     return f"no server answers at {server}: {why}; start one with outvote server, or name another with --server"
 
 
-def _refused(server: str, status: int, body: bytes) -> NoReturn:
+def _check_no_edge(target: ServerTarget) -> Exception | None:
+    """Refuse an edge, which tells its name to everybody; return why nothing answered. No token is sent."""
+    from outvote.access.operator_request import NoAnswer, send
+
     try:
-        problem = _object(body)
-        detail, kind = str(problem["detail"]), str(problem.get("type", "")).rpartition(":")[2]
-    except (ValueError, KeyError):
-        raise Failed(f"what answers at {server} is no outvote server: it says {status}") from None
+        _, answer = send(target.server, "GET", "/healthz", token=None, context=target.context)
+    except NoAnswer as error:
+        return error.reason
+    if "edge" in _object(answer):
+        raise Failed(f"what answers at {target.server} is an edge, not a server: {ADVICE}")
+    return None
+
+
+def _refused(server: str, status: int, problem: dict[str, Any]) -> NoReturn:
+    detail, kind = str(problem["detail"]), str(problem.get("type", "")).rpartition(":")[2]
     if status in (400, 413, 422):
-        raise InvalidTask(detail)
+        field, code = problem.get("field"), str(problem.get("code", "invalid"))
+        words = detail.removeprefix(f"{field} ")  # the detail begins with the field's name
+        raise InvalidInput(words, field=None if words == detail else field, code=code)
     raise Failed(WHAT_TO_DO[kind].format(server=server) if kind in WHAT_TO_DO else detail)

@@ -6,8 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, number, tell
-from outvote.core.errors import InvalidTask
+from outvote.cli.options import add_json, number, seconds, tell
+from outvote.core.errors import InvalidConfiguration
+from outvote.core.protocols import REGISTRY
+from outvote.core.task import DEFAULT_PROTOCOL
 
 if TYPE_CHECKING:
     from outvote.privacy.audit.judge import Verdict
@@ -31,14 +33,19 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         epilog=EXAMPLE,
     )
     parser.add_argument(
-        "--protocol", default="tally", choices=("tally", "dme", "edme"), help="the protocol to audit (tally)"
+        "--protocol",
+        default=DEFAULT_PROTOCOL,
+        choices=tuple(REGISTRY),
+        help=f"the protocol to audit ({DEFAULT_PROTOCOL})",
     )
-    parser.add_argument("--edges", type=number, default=4, help="how many sites, each a process (4)")
+    parser.add_argument("--sites", type=number, default=4, help="how many sites, each a process (4)")
     parser.add_argument(
         "--events", type=number, default=0, help="go on until there were so many (as many as the task takes)"
     )
     parser.add_argument("--privacy-budget", type=number, metavar="B", help="of differential privacy, for tally (none)")
-    parser.add_argument("--reward-window", type=number, metavar="SECONDS", help="wait so long for rewards (no window)")
+    parser.add_argument(
+        "--reward-window", type=seconds, metavar="TIME", help="wait so long for rewards, like 30s (no window)"
+    )
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
     add_json(parser)
     parser.set_defaults(run=run, when_interrupted="everything was stopped, and nothing is left behind")
@@ -47,15 +54,14 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from outvote.demo.fleet import FleetError
-    from outvote.demo.story import NoWinner
     from outvote.privacy.audit import judge, report, setting
 
     if not isinstance(args.events, int) or not 0 <= args.events <= setting.MOST_EVENTS:
-        raise InvalidTask(f"--events must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}")
+        problem = f"must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}"
+        raise InvalidConfiguration(problem, field="events", code="range")
     chosen = setting.choose(
         protocol=args.protocol,
-        edges=args.edges,
+        sites=args.sites,
         privacy_budget=args.privacy_budget,
         reward_window=args.reward_window,
         seed=args.seed,
@@ -66,10 +72,7 @@ def run(args: argparse.Namespace) -> int:
         with Console(stderr=True).status("") as status:
             verdicts.append(await judge.audit(chosen, least_events=args.events, say=status.update))
 
-    try:
-        serving.until_told(work())
-    except (FleetError, NoWinner) as error:
-        raise serving.Failed(str(error)) from None
+    serving.until_told(work())
     if not verdicts:
         return 1  # SIGTERM
     [verdict] = verdicts

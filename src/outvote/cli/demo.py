@@ -10,12 +10,14 @@ from typing import Any
 
 from outvote.cli import serving
 from outvote.cli.options import add_json, number, write_result
+from outvote.core.protocols import REGISTRY
+from outvote.core.task import DEFAULT_PROTOCOL
 
 EXAMPLE = """\
 examples:
   outvote demo
   outvote demo --protocol dme
-  outvote demo --edges 20 --arms 10 --json
+  outvote demo --sites 20 --variants 10 --json
   outvote demo --stay
 """
 
@@ -29,10 +31,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         epilog=EXAMPLE,
     )
     parser.add_argument(
-        "--protocol", default="tally", choices=("tally", "dme", "edme"), help="the protocol they follow (tally)"
+        "--protocol",
+        default=DEFAULT_PROTOCOL,
+        choices=tuple(REGISTRY),
+        help=f"the protocol they follow ({DEFAULT_PROTOCOL})",
     )
-    parser.add_argument("--edges", type=number, default=8, help="how many sites, each a process (8)")
-    parser.add_argument("--arms", type=number, help="how many variants (5; votes: 4)")
+    parser.add_argument("--sites", type=number, default=8, help="how many sites, each a process (8)")
+    parser.add_argument("--variants", type=number, help="how many variants (5; votes: 4)")
     parser.add_argument("--rate", type=number, help="events in a second, over all sites (tally: 120; votes: 3000)")
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
     parser.add_argument(
@@ -47,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
     from outvote.demo import setting, story
     from outvote.demo.fleet import FleetError
 
-    chosen = setting.choose(protocol=args.protocol, edges=args.edges, arms=args.arms, rate=args.rate, seed=args.seed)
+    chosen = setting.choose(
+        protocol=args.protocol, sites=args.sites, variants=args.variants, rate=args.rate, seed=args.seed
+    )
     quiet = args.json == "-"
     told: list[story.Story] = []
 

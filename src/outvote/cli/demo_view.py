@@ -12,18 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from outvote.cli import tables
-from outvote.core.codes import fixed_width
 from outvote.demo.story import Story
+from outvote.presenters.lookup import presenter
 
 WIDTH = 30
 """Characters of a bar."""
-SAYS = {
-    "tally": "“this variant: 2 of 3”",
-    "dme": "“I would drop this one”",
-    "edme": "“I would drop this one”",
-}
-"""What a site sends, in words."""
-ABOUT_ITSELF = "its own name and its store's number, and how much news it has heard"
 
 
 @contextmanager
@@ -66,32 +59,32 @@ def picture(story: Story) -> RenderableType:
         f"{story.events:,} events; {story.messages['up']:,} messages up, {story.messages['down']:,} down; "
         f"{story.bits['total']:,} bits; {story.wire_bytes:,} bytes on the wire"
     )
-    lines: list[RenderableType] = [Text(counts, style="bold"), _arms(story.shown), sites, Text(_where(story))]
+    lines: list[RenderableType] = [Text(counts, style="bold"), _variants(story.shown), sites, Text(_where(story))]
     if story.winner is not None:
         lines.append(Text(f"✓ {story.winner} wins", style="bold green"))
     return Group(*lines)
 
 
-def _arms(shown: dict[str, Any]) -> Table:
-    """Each arm with a bar: how often it succeeded in what was pooled, or how many votes it has of those needed."""
+def _variants(shown: dict[str, Any]) -> Table:
+    """Each variant with a bar: how often it succeeded in what was pooled, or how many votes it has of those needed."""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    tally = shown["protocol"] == "tally"
-    for header in ("variant", "pooled success rate" if tally else "votes to drop it", "", ""):
+    has_votes = bool(shown["votes_needed"])
+    for header in ("variant", "votes to drop it" if has_votes else "pooled success rate", "", ""):
         table.add_column(header, no_wrap=True)
-    for arm in shown["arms"]:
-        if tally:
-            share = arm["successes"] / max(arm["trials"], 1)
-            said = f"{arm['successes']:,} of {arm['trials']:,}"
-        else:
+    for each in shown["variants"]:
+        if has_votes:
             share, votes, needed = max(
-                (votes / need, votes, need) for votes, need in zip(arm["votes"], shown["votes_needed"], strict=True)
+                (votes / need, votes, need) for votes, need in zip(each["votes"], shown["votes_needed"], strict=True)
             )
-            said = f"{votes} of {needed:g}"
-        gone = arm["eliminated"] is not None
+            said = f"{votes} of {needed}"
+        else:
+            share = each["successes"] / max(each["trials"], 1)
+            said = f"{each['successes']:,} of {each['trials']:,}"
+        gone = each["eliminated"] is not None
         full = round(WIDTH * min(max(share, 0), 1))
-        bar = Text("█" * full + "░" * (WIDTH - full), style="dim" if gone else "cyan" if tally else "magenta")
+        bar = Text("█" * full + "░" * (WIDTH - full), style="dim" if gone else "magenta" if has_votes else "cyan")
         table.add_row(
-            Text(arm["arm"], style="dim strike" if gone else "bold"),
+            Text(each["variant"], style="dim strike" if gone else "bold"),
             bar,
             Text(said, style="dim" if gone else ""),
             Text("✗ out", style="red") if gone else Text(""),
@@ -103,16 +96,17 @@ def show(story: Story) -> None:
     """The story."""
     console = tables.console()
     task, bits, messages = story.setting.task, story.bits, story.messages
+    present = presenter(task.protocol)
     console.print(
         f"[bold]{task.players} sites, {len(task.arms)} variants.[/bold] Each site is a process that serves its own "
         f"users over HTTP and keeps what they do to itself.\nWhen it has learnt enough it sends a few bits to the "
-        f"server: {SAYS[task.protocol]}.\n"
+        f"server: {present.says}.\n"
     )
     table = tables.table("after events", "what the fleet decided", "left", right=("after events",))
     left = len(task.arms)
     for each in story.eliminations:
         left -= 1
-        table.add_row(f"{each.after_events:,}", f"[red]✗[/red] {each.arm} is out", "■" * left)
+        table.add_row(f"{each.after_events:,}", f"[red]✗[/red] {each.variant} is out", "■" * left)
     table.add_row(f"{story.events:,}", f"[green]✓ {story.winner} wins[/green]", "")
     console.print(table)
     truth = ", ".join(
@@ -120,32 +114,14 @@ def show(story: Story) -> None:
         for arm, mean in zip(task.arms, story.setting.means, strict=True)
     )
     console.print(f"\nWhat nobody knew: the true success rates are {truth}.")
-    upward = "tallies" if task.protocol == "tally" else "votes"
-    bound = "the most so many events can cost is" if task.protocol == "tally" else "the paper's bound is"
     console.print(
-        f"What crossed the network: {messages['up']:,} {upward} up and {messages['down']:,} notices down, "
-        f"{bits['up']:,} + {bits['down']:,} = {bits['total']:,} bits; {bound} {story.bound:,}.\n"
+        f"What crossed the network: {messages['up']:,} {present.messages} up and {messages['down']:,} notices down, "
+        f"{bits['up']:,} + {bits['down']:,} = {bits['total']:,} bits; {present.bound_is} {story.bound:,}.\n"
         f"On the wire, with all that TCP, NATS and the sites' signs of life add: {story.wire_bytes:,} bytes."
     )
-    console.print(f"All that ever left a site: {_left_a_site(story)}")
+    console.print(f"All that ever left a site: {present.left_a_site(task)}")
     console.print(f"What stayed at the sites: all {story.events:,} events.")
     console.print(
         f"[dim]{task.protocol}, seed {story.setting.seed}: decided in {story.seconds:.1f} s by "
         f"{task.players + 2} processes[/dim]"
-    )
-
-
-def _left_a_site(story: Story) -> str:
-    task = story.setting.task
-    if task.protocol == "tally":
-        sizes = ", ".join(str(size) for size in task.tally_sizes[:3])
-        return (
-            f"how many of its next {sizes}, … events with a variant succeeded ({fixed_width(task.tally_sizes[0] + 1)} "
-            f"bits and more each), {ABOUT_ITSELF}. No event, no user, no time of an event."
-        )
-    which = "" if task.protocol == "dme" else f", in which of {len(task.instances)} instances"
-    width = fixed_width(len(task.arms)) + (0 if task.protocol == "dme" else fixed_width(len(task.instances)))
-    return (
-        f"which variants it would drop{which} ({width} bits each), {ABOUT_ITSELF}. No count, no reward, no event, no "
-        "user."
     )

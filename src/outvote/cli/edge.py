@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from outvote.cli import security, serving
 from outvote.cli.options import add_json, tell
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
+from outvote.presenters.formats import plural
 
 if TYPE_CHECKING:
     from outvote.access.kits import EdgeKit
@@ -67,28 +68,23 @@ def run(args: argparse.Namespace) -> int:
 
     from outvote.access.kits import read_edge_kit
     from outvote.edge.cors import check_origin
-    from outvote.edge.store import EdgeStore, StoreFailed, StoreLocked
+    from outvote.edge.store import EdgeStore
     from outvote.observability.logs import written
-    from outvote.web.listener import ListenError
 
     kit = None if args.kit is None else read_edge_kit(Path(args.kit))
     secured = security.security(args, kit)
     name = edge_name(args, kit, secured)
     urls = args.nats or (kit and ",".join(kit.nats))
     if not urls:
-        raise InvalidTask("an edge must know its fleet: give --kit FOLDER, or --nats URL")
+        raise InvalidConfiguration(
+            "is needed to find the fleet: give --kit FOLDER, or --nats URL", field="nats", code="missing"
+        )
     security.check_connecting(urls, secured)
     security.check_listening("the API for applications listens at", args.host, secured)
     for origin in args.allow_origin:
         check_origin(origin)
-    try:
-        with (
-            written(args.log, args.log_level),
-            EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store,
-        ):
-            return serving.until_told(work(args, name, urls, secured, store), loop=uvloop.new_event_loop)
-    except (StoreLocked, StoreFailed, ListenError) as error:
-        raise serving.Failed(str(error)) from None
+    with written(args.log, args.log_level), EdgeStore(Path(args.store or f"outvote-edge-{name}.db")) as store:
+        return serving.until_told(work(args, name, urls, secured, store), loop=uvloop.new_event_loop)
 
 
 def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) -> str:
@@ -96,12 +92,13 @@ def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) 
     from outvote.log.records import check_name
 
     if args.name is None and kit is None:
-        raise InvalidTask("an edge needs a name: give NAME, or a --kit")
+        raise InvalidConfiguration("is needed: give NAME, or --kit FOLDER", field="name", code="missing")
     name = check_name("an edge's name", args.name if kit is None or args.name is not None else kit.name)
     if kit is not None and name != kit.name:
-        raise InvalidTask(f"the kit {args.kit!r} is that of {kit.name!r}, got the name {name!r}: leave the name out")
+        problem = f"must be {kit.name!r}, as in the kit {args.kit!r}, or left out, got {name!r}"
+        raise InvalidConfiguration(problem, field="name", code="conflict")
     if secured.access is not None and (owner := secured.access.credential().name) != name:
-        raise InvalidTask(f"the credential is that of {owner!r}, and this edge is {name!r}: give it its own")
+        raise InvalidConfiguration(f"the credential is that of {owner!r}, and this edge is {name!r}: give it its own")
     return name
 
 
@@ -128,10 +125,10 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
         lines = [
             f"applications: {url}",
             f"engine:       {urls}, connected in the background",
-            f"state:        {store.path}, {len(edge.tasks)} tasks known; Ctrl-C stops",
+            f"state:        {store.path}, {plural(len(edge.tasks), 'task')} known; Ctrl-C stops",
         ]
         tell(args, record, "\n".join(lines))
-        event(_log, logging.INFO, "started", **serving.versions(), edge=edge.name, api=url, tasks=len(edge.tasks))
+        event(_log, logging.INFO, "started", **serving.versions(), site=edge.name, api=url, tasks=len(edge.tasks))
 
     async def stay_connected() -> None:
         """Only once the API has its port: an edge that cannot serve does not join the fleet."""
@@ -153,4 +150,4 @@ async def work(args: argparse.Namespace, name: str, urls: str, secured: Security
     finally:
         await edge.stop()
         if bound.is_set():
-            event(_log, logging.INFO, "stopped", edge=edge.name)
+            event(_log, logging.INFO, "stopped", site=edge.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from typing import Any
 
 from outvote.cli import fleet_actions as do
@@ -153,7 +152,7 @@ def _add(
     parser = add_action(actions, "fleet", name, summary, example, more=more)
     _add_folder(parser, default=argparse.SUPPRESS)
     if run is not None:
-        parser.set_defaults(run=partial(do.run_action, run))
+        parser.set_defaults(run=run)
     return parser
 
 

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outvote.cli.options import tell, write_result
 from outvote.cli.serving import Failed
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from outvote.fleet.brought import ExternalCertificate
     from outvote.fleet.folder import Fleet
+    from outvote.fleet.state import FleetFile
 
 FOLDER = "outvote-fleet"
-
-
-def run_action(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    from outvote.fleet.errors import FleetError
-
-    try:
-        return run(args)
-    except FleetError as error:
-        raise Failed(str(error)) from None
 
 
 def _fleet(args: argparse.Namespace) -> Fleet:
@@ -42,7 +34,9 @@ def _brought(args: argparse.Namespace) -> ExternalCertificate | None:
     if args.certificate is None and args.key is None and ca is None:
         return None
     if args.certificate is None or args.key is None:
-        raise InvalidTask("a certificate of your own comes with its key: give --certificate and --key")
+        raise InvalidConfiguration(
+            "is needed with its key: give --certificate and --key", field="certificate", code="missing"
+        )
     return ExternalCertificate(Path(args.certificate), Path(args.key), None if ca is None else Path(ca))
 
 
@@ -53,8 +47,10 @@ def init(args: argparse.Namespace) -> int:
     from outvote.fleet.state import SERVER_PORT
 
     plan = Plan(
-        engines=[read_address(each, default_port=DEFAULT_PORT) for each in args.engine or ["localhost"]],
-        server=read_address(args.server, default_port=SERVER_PORT),
+        engines=[
+            read_address(each, default_port=DEFAULT_PORT, field="engine") for each in args.engine or ["localhost"]
+        ],
+        server=read_address(args.server, default_port=SERVER_PORT, field="server"),
         name=args.name,
         also=args.also,
         days=args.days,
@@ -63,7 +59,7 @@ def init(args: argparse.Namespace) -> int:
         brought=_brought(args),
     )
     state = make_fleet(Path(args.folder), plan, now=time.time())
-    folder = args.folder
+    folder = args.folder.rstrip("/")
     record = {
         "folder": str(Path(folder).absolute()),
         "name": state.name,
@@ -79,11 +75,27 @@ def init(args: argparse.Namespace) -> int:
         f"  {folder}/operator  for those who manage tasks",
         *(f"  {folder}/{each}  for an engine of your own{', instead' if one else ''}" for each in state.engine_kits),
         "next:",
-        f"  outvote server --kit {folder}/server",
+        *([] if one else ["  nats-server --config nats.conf   in each engine's kit, on its machine"]),
+        f"  {_server_command(folder, state)}",
         f"  outvote fleet {_option(folder)}add paris",
     ]
     tell(args, record, "\n".join(lines))
     return 0
+
+
+def _server_command(folder: str, state: FleetFile) -> str:
+    """What starts a server where the kits say that it is: its defaults are other ports, and one address for all."""
+    from outvote.cli.security import reaches_beyond
+    from outvote.engine.process import DEFAULT_PORT
+    from outvote.fleet.state import SERVER_PORT
+
+    [engine, *more], server = state.engine_addresses, state.server_address
+    here = "0.0.0.0" if reaches_beyond(tuple(state.nats)) else "127.0.0.1"
+    wanted = [("host", server.listen.host, here), ("port", server.port, SERVER_PORT)]
+    if not more:
+        wanted += [("engine-host", engine.listen.host, here), ("engine-port", engine.port, DEFAULT_PORT)]
+    options = "".join(f" --{name} {value}" for name, value, default in wanted if value != default)
+    return f"outvote server --kit {shlex.quote(folder + '/server')}{options}"
 
 
 def add(args: argparse.Namespace) -> int:
@@ -100,9 +112,8 @@ def add(args: argparse.Namespace) -> int:
     }
     lines = []
     for each in added:
-        lines.append(
-            f"added {each.name}, until {fleet_show.day(each.expires)}: outvote edge --kit {_path(args, each.kit)}"
-        )
+        command = f"outvote edge --kit {shlex.quote(_path(args, each.kit))}"
+        lines.append(f"added {each.name}, until {fleet_show.day(each.expires)}: {command}")
         if each.token is not None:
             lines += [f"token of its application, shown once: {each.token}"]
     tell(args, record, "\n".join(lines))
@@ -145,14 +156,14 @@ def _discount(fleet: Fleet, edge: str) -> list[str]:
     kit = fleet.folder / "operator"
     given = argparse.Namespace(kit=kit, server=None, token_file=None, ca=None, insecure=False)
     try:
-        return list(ask(given, "POST", f"/v1/edges/{edge}/discount").get("tasks", []))
+        return list(ask(given, "POST", f"/v1/edges/{edge}/discount", holds="tasks")["tasks"])
     except Failed as error:
         if str(error).startswith("unknown edge"):  # it never sent anything
             return []
         why = str(error).partition(";")[0]  # what follows is advice for commands that have --server
         raise Failed(
-            f"{why}; it is revoked, and what it has sent still counts: ask again with `outvote fleet revoke {edge} "
-            "--discount`"
+            f"{why}; it is revoked, and what it has sent still counts: ask again with `outvote fleet "
+            f"{_option(str(fleet.folder))}revoke {edge} --discount`"
         ) from None
 
 
@@ -166,12 +177,13 @@ def renew(args: argparse.Namespace) -> int:
     from outvote.fleet import members
 
     if not (args.edges or args.all or args.server or args.certificates or args.operator):
-        raise InvalidTask("nothing to renew: name edges, or give --all, --server, --certificates or --operator")
+        problem = "nothing to renew: name edges, or give --all, --server, --certificates or --operator"
+        raise InvalidConfiguration(problem, code="missing")
     if args.edges and args.all:
-        raise InvalidTask("name edges, or give --all: not both")
+        raise InvalidConfiguration("name edges, or give --all: not both", code="conflict")
     brought = _brought(args)
     if brought is not None and not args.certificates:
-        raise InvalidTask("--certificate and --key are for --certificates")
+        raise InvalidConfiguration("needs --certificates, too", field="certificate", code="conflict")
     fleet = _fleet(args)
     days = {} if args.days is None else {"days": args.days}
     kits: list[str] = []
@@ -233,4 +245,4 @@ def _path(args: argparse.Namespace, kit: str) -> str:
 
 
 def _option(folder: str) -> str:
-    return "" if folder == FOLDER else f"--folder {folder} "
+    return "" if folder == FOLDER else f"--folder {shlex.quote(folder)} "

@@ -11,26 +11,18 @@ from typing import Any, NoReturn
 from outvote import __version__
 from outvote.cli import audit, demo, edge, fleet, paper, plan, server, simulate, task
 from outvote.cli.options import check_writable
-from outvote.cli.serving import Failed
-from outvote.core.errors import OutvoteError
+from outvote.core.errors import InvalidInput, OutvoteError
 
 EXTRAS = {
-    "numpy": "sim",
-    "scipy": "sim",
-    "numba": "sim",
-    "matplotlib": "sim",
-    "rich": "sim",
-    "distributed": "dask",
-    "cryptography": "network",
-    "nats": "network",
-    "nkeys": "network",
-    "msgspec": "network",
-    "prometheus_client": "network",
-    "starlette": "network",
-    "uvicorn": "network",
-    "uvloop": "network",
-}
-"""Which extra of the package brings a module."""
+    "sim": ("numpy", "scipy", "numba", "matplotlib"),
+    "dask": ("distributed",),
+    "dashboard": ("jinja2", "markupsafe", "plotly"),
+    "network": (
+        "cryptography", "httptools", "msgspec", "nats", "nkeys", "prometheus_client", "starlette", "uvicorn", "uvloop",
+    ),
+}  # fmt: skip
+"""Which extra of the package brings which modules; `rich` comes with two."""
+SIMULATE = ("plan", "simulate", "paper")
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,6 +30,15 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Let the error of a value say what is allowed, where argparse would only call the value invalid."""
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError as error:
+            if isinstance(error.__context__, InvalidInput):
+                raise argparse.ArgumentError(action, str(error.__context__)) from None
+            raise
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
@@ -70,9 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except OutvoteError as error:
         complain(args, "failed", f"error: {error}")
-        return 1 if isinstance(error, Failed) else 2
+        return 2 if isinstance(error, InvalidInput) else 1
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        extra = extra_for((error.name or "").partition(".")[0], args.command)
         if extra is None:
             raise
         print(f"{name}: error: needs {error.name}: pip install 'outvote[{extra}]'", file=sys.stderr)
@@ -83,6 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone: say no more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def extra_for(module: str, command: str) -> str | None:
+    """The extra to install for a command that misses a module; None if none brings it."""
+    if module == "rich":
+        return "sim" if command in SIMULATE else "network"
+    return next((extra for extra, modules in EXTRAS.items() if module in modules), None)
 
 
 def complain(args: argparse.Namespace, event: str, text: str) -> None:

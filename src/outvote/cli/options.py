@@ -1,4 +1,4 @@
-"""What the commands share: numbers like 1e6, comma-separated lists, and where results are written."""
+"""What the commands share: numbers, comma-separated lists, and where results are written."""
 
 from __future__ import annotations
 
@@ -9,32 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.files import write_whole
+from outvote.presenters.task_fields import count_or_names, numbers
+from outvote.presenters.task_fields import count_or_numbers as number_or_numbers
+from outvote.quantities import number, seconds
 
-
-def number(text: str) -> float:
-    """A number; a whole one, however written, becomes an int."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
-    return int(value) if value.is_integer() else value
-
-
-def numbers(text: str) -> list[float]:
-    """Numbers separated by commas."""
-    return [number(part) for part in text.split(",")]
-
-
-def number_or_numbers(text: str) -> float | list[float]:
-    """One number, or several separated by commas."""
-    return numbers(text) if "," in text else number(text)
-
-
-def count_or_names(text: str) -> int | list[str]:
-    """How many, or what they are called."""
-    return int(text) if text.isascii() and text.isdigit() else text.split(",")
+__all__ = [
+    "add_action", "add_json", "add_workers", "check_writable", "count_or_names", "number", "number_or_numbers",
+    "numbers", "seconds", "tell", "write_json", "write_result",
+]  # fmt: skip
 
 
 def add_json(
@@ -83,9 +67,11 @@ def check_writable(path: str | None, what: str) -> None:
         return
     folder = Path(path).resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InvalidTask(f"{what} cannot be written: {folder} must be an existing folder that you may write to")
+        raise InvalidConfiguration(
+            f"{what} cannot be written: {folder} must be an existing folder that you may write to"
+        )
     if Path(path).is_dir():
-        raise InvalidTask(f"{what} must be a file, got the folder {path!r}")
+        raise InvalidConfiguration(f"{what} must be a file, got the folder {path!r}")
 
 
 def write_json(record: dict[str, Any], where: str) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import logging
 import os
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ from urllib.parse import urlsplit
 
 from outvote.cli import security, serving
 from outvote.cli.options import add_json, tell
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
+from outvote.presenters.formats import plural
 
 if TYPE_CHECKING:
     import socket
@@ -77,21 +79,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     import uvloop
 
-    from outvote.engine.connection import EngineUnreachable
-    from outvote.engine.follower import LogReplaced
-    from outvote.engine.process import EngineError
     from outvote.observability.logs import written
-    from outvote.web.listener import ListenError, listen
+    from outvote.web.listener import listen
 
     setup = read_setup(args)
-    try:
-        with (
-            written(args.log, args.log_level),
-            listen(setup.host, args.port) as listening,  # taken before anything else is started
-        ):
-            return serving.until_told(work(args, setup, listening), loop=uvloop.new_event_loop)
-    except (EngineError, EngineUnreachable, ListenError, LogReplaced) as error:
-        raise serving.Failed(str(error)) from None
+    # The port is taken before anything else is started.
+    with written(args.log, args.log_level), listen(setup.host, args.port) as listening:
+        return serving.until_told(work(args, setup, listening), loop=uvloop.new_event_loop)
 
 
 @dataclass(frozen=True)
@@ -120,7 +114,8 @@ def read_setup(args: argparse.Namespace) -> Setup:
         return Setup(host, as_called(secured, kit), None, own_engine(args, kit, args.engine_host or here))
     if (args.store, args.engine_port, args.engine_host) != (None, None, None):
         given = "--nats" if args.nats else "the kit"
-        raise InvalidTask(f"{given} names an engine that runs already: leave out --store, --engine-port, --engine-host")
+        problem = f"{given} names an engine that runs already: leave out --store, --engine-port, --engine-host"
+        raise InvalidConfiguration(problem, code="conflict")
     security.check_connecting(urls, secured)
     return Setup(host, secured, urls, None)
 
@@ -221,11 +216,16 @@ async def serve(args: argparse.Namespace, setup: Setup, url: str, listening: soc
         await run_until_first_exit(*works)
 
 
+def _beside(kit: str, other: str) -> str:
+    """Another kit of the fleet, as a shell reads it, if it is on this machine; FOLDER if not."""
+    return next((shlex.quote(str(folder)) for folder in sorted(Path(kit).parent.glob(other))), "FOLDER")
+
+
 def ready(args: argparse.Namespace, setup: Setup, admin: str, url: str, *, tasks: int) -> str:
     """What a person is told, with what to do next."""
     engine = setup.engine
-    kit = "--kit outvote-fleet/operator" if args.kit else f"--server {admin}"
-    joins = "--kit outvote-fleet/edges/NAME" if args.kit else f"--nats {url} NAME"
+    kit = f"--kit {_beside(args.kit, 'operator')}" if args.kit else f"--server {admin}"
+    joins = f"--kit {_beside(args.kit, 'edges/*')}" if args.kit else f"--nats {url} NAME"
     has_pages = dashboard() is not None
     return "\n".join(
         [
@@ -235,6 +235,6 @@ def ready(args: argparse.Namespace, setup: Setup, admin: str, url: str, *, tasks
             "engine:    runs elsewhere"
             if engine is None
             else f"engine:    process {engine.pid}, log in {engine.folder}",
-            f"{tasks} tasks in the log; Ctrl-C stops",
+            f"{plural(tasks, 'task')} in the log; Ctrl-C stops",
         ]
     )

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from outvote.cli import asking
 from outvote.cli.asking import as_json, ask
-from outvote.cli.options import (
-    add_action,
-    add_json,
-    count_or_names,
-    number,
-    number_or_numbers,
-    numbers,
-    tell,
-    write_json,
-    write_result,
-)
+from outvote.cli.options import add_action, add_json, number, tell, write_result
 from outvote.cli.serving import Failed
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidConfiguration, InvalidTask, OutvoteError
+from outvote.presenters import task_fields
+from outvote.presenters.formats import plural
 
 EXAMPLE = """\
 examples:
-  outvote task create --name banner --arms red,green,blue --players 12
+  outvote task create --name banner --variants red,green,blue --sites 12
   outvote task create --file banner.toml
   outvote task watch banner
   outvote task edges
@@ -39,11 +33,15 @@ STATES = """\
 alive    it gave a sign of life lately: edges ask every half minute what is new
 awaited  this server has not heard it yet, and has not listened long enough to tell
 silent   it was there, and gives no sign any more
-missing  a task names it as a player, and it never came
+missing  a task names it as a site, and it never came
 """
 EVERY = 1.0
 """Seconds between two looks at a task that is watched."""
-ENDED = ("finished", "stopped")
+
+
+def has_ended(found: Mapping[str, Any]) -> bool:
+    """Whether there is nothing left to wait for."""
+    return found["winner"] is not None or found["status"] in ("finished", "stopped")
 
 
 def add_to(commands: argparse._SubParsersAction[Any]) -> None:
@@ -62,32 +60,14 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         actions,
         "create",
         "describe a new task; edges begin at once",
-        "create --name banner --arms red,green,blue --players 12",
+        "create --name banner --variants red,green,blue --sites 12",
         create,
     )
     action.add_argument("--file", metavar="TASK.toml", help="read the fields from a file; options come on top")
-    action.add_argument("--name", help="the task's name: letters, digits, '_' or '-'")
-    action.add_argument("--arms", type=count_or_names, help="how many arms, or their names, like red,green,blue")
-    action.add_argument("--players", type=count_or_names, help="how many sites, or their names, like paris,lima")
-    action.add_argument("--protocol", help="tally, dme or edme (tally)")
-    action.add_argument("--epsilon", type=number, help="ε: how close to the best arm is good enough (tally: 0)")
-    action.add_argument("--delta", type=number, help="δ: the probability of failure allowed (.05)")
-    action.add_argument("--active-players", type=number, help="dme only: N_γ, the most active players (all)")
-    action.add_argument("--instances", type=number_or_numbers, help="edme only: M, or an increasing list of N_γ (8)")
-    action.add_argument("--quorum", help="dme and edme: how η is chosen: paper or certified (paper)")
-    action.add_argument("--code", help="code of arms in messages: binary, truncated, huffman or, for tally, implied")
-    action.add_argument(
-        "--code-weights", type=numbers, metavar="WEIGHTS", help="huffman only: how often each arm is named"
-    )
-    action.add_argument("--floor", type=number, help="tally only: the fewest events that a message speaks of (3)")
-    action.add_argument("--privacy-budget", type=number, help="tally only: budget of differential privacy (no noise)")
-    action.add_argument(
-        "--reward-window", type=number, metavar="SECONDS", help="rewards that have not come by then are 0"
-    )
-    action.add_argument("--fallback", metavar="ARM", help="what is served once the task is stopped (the first left)")
-    action.add_argument(
-        "--tolerate", type=number, metavar="F", help="so many sites may lie, and the guarantee holds (0)"
-    )
+    for field in task_fields.FIELDS:
+        default = "" if field.default in (None, (), "task") else f" ({field.default})"
+        flag, shown = f"--{field.name.replace('_', '-')}", (field.name.rpartition("_")[2]).upper()
+        action.add_argument(flag, dest=field.name, metavar=shown, help=field.help + default)
     _add_expectation(action)
     add_json(action)
 
@@ -106,7 +86,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     _add_expectation(action)
     add_json(action)
     for name, summary, run in (
-        ("show", "one task: its arms, messages, bits and edges", partial(look, "task")),
+        ("show", "one task: its variants, messages, bits and edges", partial(look, "task")),
         (
             "stop",
             "learn and decide no more; sites serve the fallback",
@@ -126,6 +106,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     ):
         action = _add(actions, name, summary, f"{name} banner", run)
         action.add_argument("task", metavar="TASK", help="its name or id")
+        if name == "delete":
+            action.add_argument("--yes", action="store_true", help="do not ask first")
         add_json(action)
     action = _add(actions, "watch", "follow a task until it has ended", "watch banner", watch)
     action.add_argument("task", metavar="TASK", help="its name or id")
@@ -144,33 +126,31 @@ def _add(
 def _add_expectation(parser: argparse.ArgumentParser) -> None:
     told = parser.add_argument_group("what you expect, for forecasts; no decision depends on it")
     told.add_argument("--traffic", type=number, metavar="EVENTS_PER_DAY", help="events in the whole fleet")
-    told.add_argument("--baseline", type=number, metavar="MEAN", help="mean reward of all arms but the best: 0 to 1")
-    told.add_argument("--difference", type=number, metavar="MEAN", help="how much better the best arm is")
+    told.add_argument(
+        "--baseline", type=number, metavar="MEAN", help="mean reward of all variants but the best: 0 to 1"
+    )
+    told.add_argument("--difference", type=number, metavar="MEAN", help="how much better the best variant is")
 
 
 # ---- actions
 
-FIELDS = (
-    "name", "arms", "players", "protocol", "epsilon", "delta", "active_players", "instances", "quorum", "code",
-    "code_weights", "floor", "privacy_budget", "reward_window", "fallback", "tolerate",
-)  # fmt: skip
 EXPECTED = ("traffic", "baseline", "difference")
 
 
 def create(args: argparse.Namespace) -> int:
     fields = {} if args.file is None else read_file(args.file)
-    fields |= {name: getattr(args, name) for name in FIELDS if getattr(args, name) is not None}
+    for field in task_fields.FIELDS:
+        text = getattr(args, field.name)
+        if text is not None:
+            fields[field.name] = task_fields.read(field, text)
     if "name" not in fields:
-        raise InvalidTask("a task needs a name: give --name")
-    fields.setdefault("protocol", "tally")
-    fields.setdefault("delta", 0.05)
-    if fields["protocol"] == "tally":
-        fields.setdefault("epsilon", 0)
+        raise InvalidTask("must be given: letters, digits, _ and -", field="name", code="missing")
     said = _expectation(args)
     made = ask(args, "POST", "/v1/tasks", fields)
     if said:
         made["expectation"] = _expect_of_new(args, made, said)
-    tell(args, made, f"created {made['name']} ({made['id']}); follow it with: outvote task watch {made['name']}")
+    follow = f"outvote task watch {made['name']}{asking.as_given(args)}"
+    tell(args, made, f"created {made['name']} ({made['id']}); follow it with: {follow}")
     return 0
 
 
@@ -186,17 +166,19 @@ def _expectation(args: argparse.Namespace) -> dict[str, float]:
 
 def _expect_of_new(args: argparse.Namespace, made: dict[str, Any], said: dict[str, float]) -> dict[str, Any]:
     try:
-        return ask(args, "PUT", _path(made["id"]) + "/expectation", said)
+        return ask(args, "PUT", _path(made["id"]) + "/expectation", said, holds="traffic")
     except OutvoteError as error:
+        words = "".join(f" --{name} {value}" for name, value in said.items())
         raise Failed(
-            f"{made['name']} ({made['id']}) was created, but not what is expected of it: {error}. Say it again with "
-            f"outvote task expect {made['name']}"
+            f"{made['name']} ({made['id']}) was created, but not what is expected of it: {error}. Say it again with: "
+            f"outvote task expect {made['name']}{words}{asking.as_given(args)}"
         ) from None
 
 
 def look(what: str, args: argparse.Namespace) -> int:
     """Show the tasks, one task, or the edges."""
-    found = ask(args, "GET", _path(args.task) if what == "task" else f"/v1/{what}")
+    holds = {"tasks": "unreadable", "task": "bits", "edges": "counts"}[what]
+    found = ask(args, "GET", _path(args.task) if what == "task" else f"/v1/{what}", holds=holds)
     if write_result(args, found):
         from outvote.cli import tables, task_show
 
@@ -208,10 +190,10 @@ def look(what: str, args: argparse.Namespace) -> int:
 def expect(args: argparse.Namespace) -> int:
     said = _expectation(args)
     if not said:
-        raise InvalidTask("nothing is expected: give --traffic, --baseline or --difference")
+        raise InvalidConfiguration("nothing is expected: give --traffic, --baseline or --difference", code="missing")
     from outvote.cli import task_show
 
-    taken = ask(args, "PUT", _path(args.task) + "/expectation", said)
+    taken = ask(args, "PUT", _path(args.task) + "/expectation", said, holds="traffic")
     tell(args, taken, f"expected of {args.task} from now on: {task_show.expected(taken)}")
     return 0
 
@@ -224,6 +206,8 @@ def switch(verb: str, done: str, so: str, args: argparse.Namespace) -> int:
 
 
 def delete(args: argparse.Namespace) -> int:
+    if not args.yes:
+        _confirm(f"delete {args.task} and all that it learnt?")
     ask(args, "DELETE", _path(args.task))
     tell(args, {"deleted": args.task}, f"deleted {args.task}")
     return 0
@@ -233,11 +217,11 @@ def watch(args: argparse.Namespace) -> int:
     last = None
     with _screen(args.json) as draw:
         while True:
-            found = ask(args, "GET", _path(args.task))
+            found = ask(args, "GET", _path(args.task), holds="bits")
             if found != last:
                 draw(found)
                 last = found
-            if found["status"] in ENDED:
+            if has_ended(found):
                 return 0
             args.task = found["id"]  # the name may be given to another
             time.sleep(EVERY)
@@ -250,32 +234,47 @@ def read_file(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidTask(f"the file {path!r} cannot be read: {error.strerror}") from None
+        raise InvalidConfiguration(f"{path!r} cannot be read: {error.strerror}", field="file") from None
     except ValueError as error:
-        raise InvalidTask(f"the file {path!r} must be TOML: {error}") from None
+        raise InvalidConfiguration(f"{path!r} must be TOML: {error}", field="file") from None
 
 
 def _path(task: str) -> str:
     from urllib.parse import quote
 
     if not task.strip("."):
-        raise InvalidTask(f"a task's name or id is needed, got {task!r}")
+        raise InvalidConfiguration(f"must be a name or an id, got {task!r}", field="task")
     return f"/v1/tasks/{quote(task, safe='')}"
 
 
 # ---- for people
 
 
+def _confirm(question: str) -> None:
+    """Ask the person at the terminal; nobody there, or no yes, is a refusal."""
+    if not sys.stdin.isatty():
+        raise InvalidConfiguration("is needed where nobody can be asked: give --yes", field="yes", code="missing")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Failed("nothing was deleted")
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    """A watched task in one line."""
+    left, messages = found["remaining"], found["messages"]
+    status = found["status"] + (", killed" if found["killed"] else "")
+    return (
+        f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %Z}  {status}, {plural(len(left), 'variant')} left: "
+        f"{', '.join(left)}; {plural(messages['up'] + messages['down'], 'message')}, "
+        f"{plural(found['bits']['total'], 'bit')}"
+    )
+
+
 @contextmanager
 def _screen(as_json: bool) -> Iterator[Any]:
-    """Where a watched task is drawn: anew in place for a person, line by line for a program."""
-    if as_json:
-
-        def line(found: dict[str, Any]) -> None:
-            write_json(found, "-")
-            sys.stdout.flush()
-
-        yield line
+    """Where a watched task is drawn: anew in place at a terminal, line by line elsewhere."""
+    if as_json or not sys.stdout.isatty():
+        yield lambda found: print(json.dumps(found, ensure_ascii=False) if as_json else _in_words(found), flush=True)
         return
     from rich.live import Live
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from outvote.cli.tables import table
 from outvote.planner.duration import since
+from outvote.presenters.formats import plural
 
 STATES: Final = {"alive": "green", "awaited": "dim", "silent": "yellow", "missing": "red"}
 """How the states of edges look."""
@@ -52,25 +53,29 @@ def tasks(found: Mapping[str, Any]) -> RenderableType:
     return Group(shown, *unreadable)
 
 
+def _count(sites: int | list[str]) -> str:
+    return plural(len(sites) if isinstance(sites, list) else sites, "site")
+
+
 def task(found: Mapping[str, Any]) -> RenderableType:
     """One task, and what happened to it."""
     return Group(picture(found), story(found))
 
 
 def picture(found: Mapping[str, Any]) -> RenderableType:
-    """One task: what it is, its arms, what it has cost."""
+    """One task: what it is, its variants, what it has cost."""
     task, bits, messages = found["task"], found["bits"], found["messages"]
     winner = "" if found["winner"] is None else f": {found['winner']} wins"
     head = Text.assemble(
         (found["name"], "bold"),
-        f" ({found['id']}), {found['protocol']} on {len(found['arms'])} arms, {task['players']} players, "
+        f" ({found['id']}), {found['protocol']} on {len(found['variants'])} variants, {_count(task['sites'])}, "
         f"ε {task['epsilon']:g}, δ {task['delta']:g}: ",
         (found["status"] + winner, "bold"),
     )
     lines: list[RenderableType] = [head]
     if found["hold_reason"]:
         lines.append(Text(f"held back: {found['hold_reason']}", style="yellow"))
-    lines.append(_arms(found))
+    lines.append(_variants(found))
     bound = "no bound" if bits["bound"] is None else f"bound {bits['bound']:,}"
     cost = f"bits {bits['up']:,} + {bits['down']:,} = {bits['total']:,}, {bound}"
     refused = f"refused {found['refused']:,}"
@@ -87,23 +92,25 @@ def picture(found: Mapping[str, Any]) -> RenderableType:
     return Group(*lines)
 
 
-def _arms(found: Mapping[str, Any]) -> Table:
-    tally = found["protocol"] == "tally"
-    counts = ("successes", "of", "mean between") if tally else ("votes",)
-    arms = table("arm", *counts, "state", right=counts)
-    for arm in found["arms"]:
-        if tally:
-            low, high = arm["interval"]
-            numbers = [f"{arm['successes']:,}", f"{arm['trials']:,}", f"{low:.3f} and {high:.3f}"]
-        else:
-            needed = (f"{votes} of {need:g}" for votes, need in zip(arm["votes"], found["votes_needed"], strict=True))
+def _variants(found: Mapping[str, Any]) -> Table:
+    """Each variant with what is known of it: counts, votes, or neither."""
+    known = found["variants"][0]
+    counts = ("successes", "of", "mean between") if "trials" in known else ("votes",) if "votes" in known else ()
+    variants = table("variant", *counts, "state", right=counts)
+    for each in found["variants"]:
+        numbers = []
+        if "trials" in each:
+            low, high = each["interval"]
+            numbers = [f"{each['successes']:,}", f"{each['trials']:,}", f"{low:.3f} and {high:.3f}"]
+        elif "votes" in each:
+            needed = (f"{votes} of {need}" for votes, need in zip(each["votes"], found["votes_needed"], strict=True))
             numbers = [", ".join(needed)]
-        gone = arm["eliminated"]
-        state = (
-            "remains" if gone is None else f"out after {gone['after_messages']:,} messages, record {gone['record']:,}"
-        )
-        arms.add_row(Text(arm["arm"]), *numbers, Text(state, style="dim" if gone else "green"))
-    return arms
+        gone = each["eliminated"]
+        state = "remains"
+        if gone is not None:
+            state = f"out after {plural(gone['after_messages'], 'message')}, record {gone['record']:,}"
+        variants.add_row(Text(each["variant"]), *numbers, Text(state, style="dim" if gone else "green"))
+    return variants
 
 
 def story(found: Mapping[str, Any]) -> RenderableType:
@@ -111,11 +118,11 @@ def story(found: Mapping[str, Any]) -> RenderableType:
     now = time.time()
     moments = [(found["created"], "created")]
     eliminations: dict[tuple[int, float], list[str]] = {}
-    for arm in found["arms"]:
-        gone = arm["eliminated"]
+    for each in found["variants"]:
+        gone = each["eliminated"]
         if gone is not None:
-            eliminations.setdefault((gone["number"], gone["at"]), []).append(arm["arm"])
-    moments += [(at, f"{', '.join(arms)} out") for (_, at), arms in sorted(eliminations.items())]
+            eliminations.setdefault((gone["number"], gone["at"]), []).append(each["variant"])
+    moments += [(at, f"{', '.join(names)} out") for (_, at), names in sorted(eliminations.items())]
     moments += [(each["at"], f"{each['edge']} discounted") for each in found["discounted"]]
     if found["stopped_at"] is not None:
         moments.append((found["stopped_at"], "stopped"))

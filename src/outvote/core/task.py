@@ -172,27 +172,14 @@ class Task:
 
     def to_json(self) -> dict[str, Any]:
         """The arguments that make an equal task, in plain JSON types, and the number of the rules."""
-        has_one = "active_players" in self.entry.takes
-        return {
-            "rules": RULES,
-            "name": self.name,
-            "protocol": self.protocol,
-            "arms": list(self.arms),
-            "players": list(self.player_names) or self.players,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "active_players": self.instances[0] if has_one else None,
-            "instances": None if has_one or not self.instances else list(self.instances),
-            "quorum": self.quorum,
-            "code": self.code,
-            "code_weights": list(self.code_weights),
-            "floor": self.floor,
-            "privacy_budget": self.privacy_budget,
-            "reward_window": self.reward_window,
-            "fallback": self.fallback,
-            "tolerate": self.tolerate,
-            "parameters": self.parameters,
-        }
+        record = {name: getattr(self, name) for name in ARGUMENTS}
+        if "active_players" not in self.entry.takes:
+            record["active_players"] = None
+        if "instances" not in self.entry.takes:
+            record["instances"] = None
+        record["players"] = self.player_names or self.players
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
+        return {"rules": RULES, **plain}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Task:
@@ -207,8 +194,8 @@ class Task:
                 "use that version, or create the task again with this one",
                 field="rules",
             )
-        if set(values) != ARGUMENTS:
-            wrong = min(set(values) ^ ARGUMENTS, key=str)
+        if set(values) != set(ARGUMENTS):
+            wrong = min(set(values) ^ set(ARGUMENTS), key=str)
             unknown = wrong in values
             problem = "is no field of a task's record" if unknown else "is missing from the task's record"
             raise InvalidTask(problem, field=str(wrong)[:80], code="unknown" if unknown else "missing")
@@ -226,8 +213,9 @@ class Task:
         return found
 
 
-ARGUMENTS = frozenset(Task.__init__.__kwdefaults__) | {"arms", "players"}
-"""The names of all arguments."""
+DEFAULTS: Mapping[str, Any] = Task.__init__.__kwdefaults__ or {}
+"""Of each argument that need not be given. None: it depends on the others."""
+ARGUMENTS = ("arms", "players", *DEFAULTS)
 _FINGERPRINTS: weakref.WeakKeyDictionary[Task, str] = weakref.WeakKeyDictionary()
 """Every snapshot asks for one, and a task never changes. None keeps a task that is gone: it may name thousands."""
 
@@ -386,7 +374,8 @@ def _shown(value: object) -> str:
 
 def _count(field: str, value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_COUNT:
-        allowed = f"a whole number of at least {least} and at most {MAX_COUNT}"
+        large = isinstance(value, int) and value > MAX_COUNT
+        allowed = f"a whole number of at {f'most {MAX_COUNT}' if large else f'least {least}'}"
         raise InvalidTask(f"must be {allowed}, got {_shown(value)}", field=field, code="range")
     return value
 

@@ -28,6 +28,9 @@ from outvote.core.protocols import REGISTRY
 from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
 from outvote.planner.duration import duration
+from outvote.presenters import formats as number_formats
+from outvote.presenters.lookup import presenter
+from outvote.presenters.task_fields import FIELDS
 from outvote.server.admin import guard as admin_guard
 from outvote.server.admin.api import Admin
 from outvote.server.admin.http import read_body, route
@@ -71,8 +74,9 @@ class Dashboard:
         )
         plotly = importlib.metadata.version("plotly")
         self._templates.globals.update(version=__version__, plotly=plotly, urlencode=urlencode)
-        for each in ("count", "about", "percent", "points", "lift_percent", "plural", "listed", "moment", "on_form"):
-            self._templates.filters[each] = getattr(formats, each)
+        for name in ("count", "about", "percent", "points", "lift_percent", "plural", "listed"):
+            self._templates.filters[name] = getattr(number_formats, name)
+        self._templates.filters.update(moment=formats.moment, on_form=formats.on_form)
         self._templates.filters["duration"] = duration
         self._library: asyncio.Task[bytes] | None = None
         """Packs it once, however many ask at the same time."""
@@ -157,7 +161,7 @@ class Dashboard:
 
     async def new_task(self, request: Request) -> Response:
         given = {key: value for key, value in request.query_params.items() if value.strip()}
-        form = given if "arms" in given else {**forms.DEFAULTS, **given}
+        form = given if "variants" in given else {**forms.DEFAULTS, **given}
         return await self._form(request, form)
 
     async def create_task(self, request: Request) -> Response:
@@ -218,8 +222,9 @@ class Dashboard:
         self._server.monitor.changes.note(*self._server.state.tasks)
 
     async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
-        wrong = None if problem is None else forms.field_of(problem.detail)
-        filled = {"form": form, "problem": problem, "wrong": wrong, "protocols": tuple(REGISTRY)}
+        wrong = None if problem is None else problem.field
+        offers = {protocol: presenter(protocol).offer for protocol in REGISTRY}
+        filled = {"form": form, "problem": problem, "wrong": wrong, "fields": FIELDS, "offers": offers}
         planned = await self._planned(form) if "plan" in form else {"plan": None, "trouble": None, "form": form}
         return self._page(request, "new_task.html", {**planned, **filled}, status=problem.status if problem else 200)
 

@@ -5,13 +5,13 @@ Colours are names of the page's own, like `@leader`: the page puts in what is ri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET
 
-from outvote.server.admin.views import ArmView, LiftView, TaskDescription
+from outvote.server.admin.views import TaskDescription, VariantView
 
 Figure: TypeAlias = dict[str, Any]
 
@@ -22,19 +22,21 @@ ROW = 34
 """Pixels."""
 
 
-def means(shown: TaskDescription) -> Figure:
+def means(shown: TaskDescription) -> Figure | None:
     """Each arm's mean with its interval."""
-    arms = _first(shown.arms, shown)
+    if not shown.messages.up:
+        return None
+    arms = _first(shown.variants, shown)
     known = {row: arm.mean for row, arm in enumerate(arms) if isinstance(arm.mean, float)}
     values = [(mean, arms[row].interval) for row, mean in known.items()]
     trace = _points(values, [_colour(arms[row], shown) for row in known], hover="%{x:.1f} %")
     trace["y"] = list(known)
-    return _rows([trace], [arm.arm for arm in arms], "mean reward, %")
+    return _rows([trace], [arm.variant for arm in arms], "mean reward, %")
 
 
-def votes(shown: TaskDescription) -> Figure:
+def votes(shown: TaskDescription) -> Figure | None:
     """Each arm's votes against those that eliminate it."""
-    arms = _first(shown.arms, shown)
+    arms = _first(shown.variants, shown)
     several = len(shown.votes_needed) > 1
     values = [_share(arm, shown.votes_needed) if several else _votes(arm)[0] for arm in arms]
     needed = 1.0 if several else shown.votes_needed[0]
@@ -48,7 +50,7 @@ def votes(shown: TaskDescription) -> Figure:
         "width": 0.55,
     }
     title = "votes to drop it, as a share of those needed" if several else "votes to drop it"
-    figure = _rows([bars], [arm.arm for arm in arms], title)
+    figure = _rows([bars], [arm.variant for arm in arms], title)
     figure["layout"]["shapes"] = [_line(needed)]
     figure["layout"]["xaxis"]["range"] = [0, 1.15 * max([needed, *values])]
     if not several and figure["layout"]["xaxis"]["range"][1] < 10:
@@ -59,9 +61,11 @@ def votes(shown: TaskDescription) -> Figure:
     return figure
 
 
-def lifts(shown: TaskDescription, rivals: Sequence[LiftView]) -> Figure:
-    """By how much the leader is better than each other arm."""
-    rivals = rivals[:MOST_ROWS]
+def lifts(shown: TaskDescription) -> Figure | None:
+    """By how much the leader is better than each other arm, the nearest first."""
+    rivals = sorted(shown.lifts, key=lambda each: each.difference)[:MOST_ROWS]
+    if not rivals:
+        return None
     values = [(each.difference, each.difference_interval) for each in rivals]
     colours = ["@remaining" if each.rival in shown.remaining else "@eliminated" for each in rivals]
     trace = _points(values, colours, hover="%{x:+.1f} points", symbol="diamond")
@@ -72,10 +76,10 @@ def lifts(shown: TaskDescription, rivals: Sequence[LiftView]) -> Figure:
 
 def timeline(shown: TaskDescription, now: float) -> Figure:
     """From when to when each arm was in the race."""
-    arms = _first(shown.arms, shown)
+    arms = _first(shown.variants, shown)
     end = now if shown.stopped_at is None or shown.status == "finished" else shown.stopped_at
     ends = [end if arm.eliminated is None else arm.eliminated.at for arm in arms]
-    if shown.status == "finished":
+    if shown.winner is not None or shown.status == "finished":
         last = max((arm.eliminated.at for arm in arms if arm.eliminated is not None), default=end)
         ends = [last if arm.eliminated is None else stop for arm, stop in zip(arms, ends, strict=True)]
     bars = {
@@ -89,19 +93,27 @@ def timeline(shown: TaskDescription, now: float) -> Figure:
         "hovertemplate": "until %{customdata|%Y-%m-%d %H:%M:%S}<extra></extra>",
         "width": 0.5,
     }
-    figure = _rows([bars], [arm.arm for arm in arms], "")
+    figure = _rows([bars], [arm.variant for arm in arms], "")
     figure["layout"]["xaxis"] |= {"type": "date", "tickangle": 0, "nticks": 4}
     return figure
+
+
+FIGURES: Final[Mapping[str, Callable[[TaskDescription], Figure | None]]] = {
+    "means": means,
+    "votes": votes,
+    "lifts": lifts,
+}
+"""Figures that presenters ask for by name; None if there is nothing to show yet."""
 
 
 # ---- parts
 
 
-def _first(arms: Sequence[ArmView], shown: TaskDescription) -> list[ArmView]:
+def _first(arms: Sequence[VariantView], shown: TaskDescription) -> list[VariantView]:
     """Those that remain first, if not all have a place; in the order of the task."""
     if len(arms) <= MOST_ROWS:
         return list(arms)
-    kept = sorted(arms, key=lambda arm: (arm.state == "eliminated", arm.arm != shown.leader))[:MOST_ROWS]
+    kept = sorted(arms, key=lambda arm: (arm.state == "eliminated", arm.variant != shown.leader))[:MOST_ROWS]
     return sorted(kept, key=lambda arm: arm.index)
 
 
@@ -158,18 +170,18 @@ def _points(
     }
 
 
-def _votes(arm: ArmView) -> tuple[int, ...]:
+def _votes(arm: VariantView) -> tuple[int, ...]:
     return () if arm.votes is UNSET else tuple(arm.votes)
 
 
-def _share(arm: ArmView, needed: Sequence[float]) -> float:
+def _share(arm: VariantView, needed: Sequence[float]) -> float:
     return max(votes / need for votes, need in zip(_votes(arm), needed, strict=True))
 
 
-def _colour(arm: ArmView, shown: TaskDescription) -> str:
+def _colour(arm: VariantView, shown: TaskDescription) -> str:
     if arm.state == "eliminated":
         return "@eliminated"
-    return "@leader" if arm.arm in (shown.winner, shown.leader) else "@remaining"
+    return "@leader" if arm.variant in (shown.winner, shown.leader) else "@remaining"
 
 
 def _short(name: str) -> str:

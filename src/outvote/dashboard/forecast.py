@@ -13,8 +13,8 @@ from msgspec import UNSET
 
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
-from outvote.dashboard.formats import about, count
 from outvote.planner.duration import duration
+from outvote.presenters.formats import about, count
 from outvote.server.admin.views import TaskDescription
 
 DAY: Final = 86_400.0
@@ -40,7 +40,7 @@ def forecast(shown: TaskDescription, ask: Ask, now: float) -> Forecast:
     passed = max(now - shown.created, 1.0) / DAY
     if shown.protocol != "tally":
         return _of_votes(shown, ask, passed)
-    reported = sum(arm.trials for arm in shown.arms if arm.trials is not UNSET)
+    reported = sum(arm.trials for arm in shown.variants if arm.trials is not UNSET)
     traffic, whence = _traffic(shown, reported, passed)
     late, difference = "", None if shown.expectation is None else shown.expectation.difference
     if difference is not None:
@@ -122,10 +122,10 @@ def _world(shown: TaskDescription) -> dict[str, Any]:
 
 def _seen(shown: TaskDescription) -> dict[str, Any] | None:
     """Arms with the means that the tallies show; None if they show too little."""
-    means = [arm.mean for arm in shown.arms]
+    means = [arm.mean for arm in shown.variants]
     if any(not isinstance(mean, float) for mean in means):
         return None
-    left = [arm for arm in shown.arms if arm.state == "remaining"]
+    left = [arm for arm in shown.variants if arm.state == "remaining"]
     if any(arm.trials is UNSET or arm.trials < ENOUGH for arm in left):
         return None
     rounded = [round(mean, 3) for mean in means if isinstance(mean, float)]

@@ -6,23 +6,26 @@ A field that is left empty is not there. What a field means is checked where a p
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from outvote.core.task import Task
+from outvote.core.errors import InvalidInput, InvalidTask
+from outvote.core.task import DEFAULT_DELTA, DEFAULT_PROTOCOL, Task
 from outvote.log.expectation import Expectation
-from outvote.server.admin.requests import Refused, read_expectation, read_task
+from outvote.presenters import task_fields
+from outvote.quantities import number
+from outvote.server.admin.requests import Refused, make_task, read_expectation
 
-DEFAULTS: Final = {"protocol": "tally", "epsilon": "0", "delta": "0.05", "arms": "classic\nbold\ngreen", "players": "8"}
-WORDS: Final = ("name", "protocol", "quorum", "code", "fallback")
-NUMBERS: Final = ("epsilon", "delta", "active_players", "floor", "privacy_budget", "reward_window", "tolerate")
-COUNTS_OR_NAMES: Final = ("arms", "players")
+DEFAULTS: Final = {
+    "protocol": DEFAULT_PROTOCOL,
+    "delta": str(DEFAULT_DELTA),
+    "variants": "classic\nbold\ngreen",
+    "sites": "8",
+}
 EXPECTED: Final = ("traffic", "baseline", "difference")
-PLANNED: Final = ("delta", "epsilon", "active_players", "floor", "privacy_budget", "tolerate", *EXPECTED)
+PLANNED: Final = ("delta", "epsilon", "active_sites", "floor", "privacy_budget", "tolerate", *EXPECTED)
 """Numbers that the planner is asked with."""
-FIELDS: Final = (*WORDS, *NUMBERS, *COUNTS_OR_NAMES, *EXPECTED, "instances")
 
 
 def fields(body: bytes) -> dict[str, str]:
@@ -36,15 +39,13 @@ def fields(body: bytes) -> dict[str, str]:
 
 def task_of(form: Mapping[str, str]) -> Task:
     """The task that a form describes; what cannot be is refused."""
-    asked: dict[str, Any] = {key: form[key] for key in WORDS if key in form}
-    asked |= _numbers(form, NUMBERS)
-    asked |= {key: count_or_names(form[key]) for key in COUNTS_OR_NAMES if key in form}
-    if "instances" in form:
-        several = re.split(r"[\s,]+", form["instances"])
-        asked["instances"] = [_number("instances", each) for each in several]
-        if len(several) == 1:
-            asked["instances"] = asked["instances"][0]
-    return read_task(json.dumps(asked).encode())
+    try:
+        asked = {
+            field.name: task_fields.read(field, form[field.name]) for field in task_fields.FIELDS if field.name in form
+        }
+    except InvalidTask as error:
+        raise Refused(422, "invalid-task", error) from None
+    return make_task(asked)
 
 
 def expectation_of(form: Mapping[str, str]) -> Expectation:
@@ -57,39 +58,19 @@ def question_of(form: Mapping[str, str]) -> dict[str, Any]:
     asked = _numbers(form, PLANNED)
     if not asked.get("epsilon"):
         asked.pop("epsilon", None)  # it looks for the very best arm
-    for key in COUNTS_OR_NAMES:
+    for key in ("variants", "sites"):
         if key in form:
-            value = count_or_names(form[key])
+            value = task_fields.count_or_names(form[key])
             asked[key] = value if isinstance(value, int) else len(value)
     return asked
 
 
-def field_of(detail: str) -> str | None:
-    """The field that a refusal speaks of, as it begins with its name; or has it as its path, where a type is wrong."""
-    told = re.match(r"[a-z]+(?:[_ ][a-z]+)?", detail)
-    words = re.split("[_ ]", told[0]) if told else []
-    path = re.match(r"Expected .* - at `\$\.(\w+)`", detail)
-    named = ("_".join(words), *words[:1], path[1] if path else "")
-    return next((name for name in named if name in FIELDS), None)
-
-
-def count_or_names(text: str) -> int | list[str]:
-    """How many, or what they are called: one in a line, or separated by commas."""
-    if text.isascii() and text.isdigit() and len(text) <= 15:
-        return int(text)
-    return [part.strip() for part in re.split(r"[\n,]+", text) if part.strip()]
-
-
 def _numbers(form: Mapping[str, str], names: tuple[str, ...]) -> dict[str, float]:
-    return {key: _number(key, form[key]) for key in names if key in form}
-
-
-def _number(name: str, text: str) -> float:
-    """As people write it: `1e6`, `.05`, `50 000`."""
-    try:
-        value = float(re.sub(r"(?<=\d)[\s\u202f'](?=\d)", "", text))
-        whole = int(value)
-    except (ValueError, OverflowError):
-        detail = f"{name.replace('_', ' ')} must be a number, got {text[:50]!r}"
-        raise Refused(422, "invalid-task", detail) from None
-    return whole if whole == value else value
+    found = {}
+    for name in names:
+        if name in form:
+            try:
+                found[name] = number(form[name])
+            except InvalidInput as error:
+                raise Refused(422, "invalid-task", error.named(name)) from None
+    return found

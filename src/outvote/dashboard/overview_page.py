@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from outvote.core.tally.server import TallyServer
 from outvote.log.log_state import TaskState
+from outvote.presenters.lookup import presenter
 from outvote.server.admin.api import Admin
 from outvote.server.admin.views import Status, TaskSummary
 
-ORDER: Final[tuple[Status, ...]] = ("held", "running", "finished", "stopped")
+ORDER: Final[tuple[Status, ...]] = ("killed", "held", "running", "finished", "stopped")
 """What needs an eye first."""
 MOST_PIPS: Final = 24
 """Arms that are drawn one by one."""
@@ -27,6 +27,8 @@ class Row:
     ahead: str | None
     mean: float | None
     pips: tuple[bool, ...]
+    silence: str
+    """Why nobody is ahead."""
 
 
 def overview(admin: Admin, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -58,11 +60,9 @@ def _row(shown: TaskSummary, found: TaskState) -> Row:
     left = set(found.announced)
     pips = tuple(arm in left for arm in range(arms)) if arms <= MOST_PIPS else ()
     ahead, mean = shown.winner, None
-    if isinstance(found.server, TallyServer):
-        shares = {
-            arm: found.server.successes(arm) / trials for arm in found.announced if (trials := found.server.trials(arm))
-        }
-        if shares:
-            best = max(shares, key=lambda arm: (shares[arm], -arm))
-            ahead, mean = found.task.arms[best], shares[best]
-    return Row(shown, arms, ahead, mean, pips)
+    present = presenter(found.task.protocol)
+    shares = {arm: share for arm in found.announced if (share := present.share(found, arm)) is not None}
+    if shares:
+        best = max(shares, key=lambda arm: (shares[arm], -arm))
+        ahead, mean = found.task.arms[best], shares[best]
+    return Row(shown, arms, ahead, mean, pips, present.silence)

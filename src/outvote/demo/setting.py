@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.core.task import Task
+from outvote.presenters.lookup import presenter
+from outvote.presenters.presenter import Scenario
 from outvote.theory import identification_bound, pulls_per_player
 
 NAMES = ("classic", "bold", "green", "minimal", "seasonal")
-RATES = {"tally": (0.62, 0.48, 0.1), "dme": (0.8, 0.55, 0.1), "edme": (0.8, 0.55, 0.1)}
-"""True success rates of the best, the second and the worst variant; the others lie between the last two."""
-DELTA = 0.05
-EPSILON = {"tally": 0.0, "dme": 0.95, "edme": 0.95}
-"""The paper's schedule goes with 1/ε²: at .95 with 4 arms a site needs some 2,000 events, at .5 with 10 arms 60,000."""
-ARMS = {"tally": 5, "dme": 4, "edme": 4}
-INSTANCES = 4
-RATE = {"tally": 120, "dme": 3000, "edme": 3000}
-"""Events in a second, over the fleet: Tally needs a thousand, votes need ten thousand."""
 TASK = "demo"
-MOST_ARMS, MOST_EDGES = 50, 200
+MOST_VARIANTS, MOST_SITES = 50, 200
 
 
 @dataclass(frozen=True)
@@ -39,30 +34,54 @@ class Setting:
     @property
     def events(self) -> int:
         """About how many events it takes, generously."""
-        if self.task.protocol == "tally":
-            return int(8 * identification_bound(self.means, DELTA) + 4 * self.rate)  # some pass while news travels
-        return self.task.players * min(pulls_per_player(schedule) for schedule in self.task.schedules())
+        schedules = self.task.schedules()
+        if schedules:
+            return self.task.players * min(pulls_per_player(schedule) for schedule in schedules)
+        bound = identification_bound(self.means, self.task.delta)
+        return int(8 * bound + 4 * self.rate)  # some pass while news travels
 
 
-def choose(*, protocol: str, edges: int, arms: int | None, rate: float | None, seed: int) -> Setting:
+def choose(*, protocol: str, sites: int, variants: int | None, rate: float | None, seed: int) -> Setting:
     """A setting, or an error that says what can be asked for."""
-    for what, value, least, most in (("--edges", edges, 1, MOST_EDGES), ("--arms", arms, 2, MOST_ARMS)):
-        if value is not None and (not isinstance(value, int) or not least <= value <= most):
-            raise InvalidTask(f"{what} must be a whole number from {least} to {most}, got {value!r}")
+    for field, value, least, most in (("sites", sites, 1, MOST_SITES), ("variants", variants, 2, MOST_VARIANTS)):
+        check_count(field, value, least, most)
     if rate is not None and not 1 <= rate <= 100_000:
-        raise InvalidTask(f"--rate must be a number from 1 to 100,000 events in a second, got {rate!r}")
-    count = ARMS[protocol] if arms is None else arms
-    best, second, worst = RATES[protocol]
-    others = [second - (second - worst) * place / max(count - 2, 1) for place in range(count - 1)]
+        problem = f"must be a number from 1 to 100,000 events in a second, got {rate!r}"
+        raise InvalidConfiguration(problem, field="rate", code="range")
+    scenario = presenter(protocol).demo
+    count = scenario.variants if variants is None else variants
+    names = [*NAMES[:count], *(f"variant-{number}" for number in range(len(NAMES) + 1, count + 1))]
+    return make(scenario, protocol, names, sites, rate=rate, seed=seed)
+
+
+def check_count(field: str, value: object, least: int, most: int) -> None:
+    if value is not None and (not isinstance(value, int) or not least <= value <= most):
+        problem = f"must be a whole number from {least} to {most}, got {value!r}"
+        raise InvalidConfiguration(problem, field=field, code="range")
+
+
+def make(
+    scenario: Scenario,
+    protocol: str,
+    names: Sequence[str],
+    sites: int,
+    *,
+    rate: float | None,
+    seed: int,
+    **options: Any,
+) -> Setting:
+    """A setting of this scenario: the means are shuffled, those between the second and the worst evenly spread."""
+    best, second, worst = scenario.rates
+    others = [second - (second - worst) * place / max(len(names) - 2, 1) for place in range(len(names) - 1)]
     means = [round(mean, 3) for mean in (best, *others)]
     random.Random(seed).shuffle(means)
     task = Task(
         name=TASK,
         protocol=protocol,
-        arms=[*NAMES[:count], *(f"variant-{number}" for number in range(len(NAMES) + 1, count + 1))],
-        players=[f"site-{number}" for number in range(1, edges + 1)],
-        epsilon=EPSILON[protocol],
-        delta=DELTA,
-        instances=min(INSTANCES, edges) if protocol == "edme" else None,
+        arms=names,
+        players=[f"site-{number}" for number in range(1, sites + 1)],
+        epsilon=scenario.epsilon,
+        delta=scenario.delta,
+        **{**presenter(protocol).task_options(sites), **options},
     )
-    return Setting(task, tuple(means), float(RATE[protocol] if rate is None else rate), seed)
+    return Setting(task, tuple(means), float(scenario.pace if rate is None else rate), seed)

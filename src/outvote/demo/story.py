@@ -15,10 +15,10 @@ from typing import Any
 
 from outvote.concurrency import run_until_first_exit
 from outvote.core.errors import OutvoteError
-from outvote.core.ledger import tally_bits_bound
 from outvote.demo.fleet import Fleet
 from outvote.demo.setting import TASK, Setting
 from outvote.demo.users import Browser, Users
+from outvote.presenters import task_fields
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at the server and the edges."""
@@ -34,9 +34,9 @@ class NoWinner(OutvoteError):
 
 @dataclass(frozen=True)
 class Elimination:
-    """An arm fell, after so many events in the whole fleet."""
+    """A variant fell, after so many events in the whole fleet."""
 
-    arm: str
+    variant: str
     after_events: int
 
 
@@ -68,21 +68,23 @@ class Story:
 
     @property
     def bound(self) -> int:
-        """The most bits that these events can cost, or of votes any number of events."""
-        told = self.shown.get("bits", {}).get("bound")
-        return tally_bits_bound(self.setting.task, self.events) if told is None else int(told)
+        """The most bits that these events can cost; 0 if nothing bounds them."""
+        task = self.setting.task
+        return task.entry.bits_bound(task, self.events) or 0
 
     def to_json(self) -> dict[str, Any]:
         task = self.setting.task
         return {
             "protocol": task.protocol,
-            "edges": task.players,
-            "arms": list(task.arms),
+            "sites": task.players,
+            "variants": list(task.arms),
             "means": list(self.setting.means),
             "winner": self.winner,
             "correct": self.winner == self.setting.best,
             "events": self.events,
-            "eliminations": [{"arm": each.arm, "after_events": each.after_events} for each in self.eliminations],
+            "eliminations": [
+                {"variant": each.variant, "after_events": each.after_events} for each in self.eliminations
+            ],
             "messages": self.messages,
             "bits": {**self.bits, "bound": self.bound},
             "wire_bytes": self.wire_bytes,
@@ -138,7 +140,7 @@ class _Teller:
         self._look(self._story)
 
     async def _create(self) -> None:
-        status, body = await self._server.send("POST", "/v1/tasks", self._story.setting.task.to_json())
+        status, body = await self._server.send("POST", "/v1/tasks", task_fields.to_json(self._story.setting.task))
         if status != 201:
             raise OutvoteError(f"the server refused the demo's task: {body.decode(errors='replace')}")
 
@@ -158,20 +160,22 @@ class _Teller:
             if story.winner is not None and agreed:
                 return
             if time.monotonic() - start > patience:
-                raise NoWinner(f"no winner within {patience:.0f} s and {self._users.events:,} events; try fewer --arms")
+                raise NoWinner(
+                    f"no winner within {patience:.0f} s and {self._users.events:,} events; try fewer --variants"
+                )
             await asyncio.sleep(LOOK_EVERY)
 
     def _note(self, shown: dict[str, Any]) -> None:
         """The task as the server describes it: what is new in it happened just now."""
         story = self._story
         story.shown = shown
-        known = {each.arm for each in story.eliminations}
+        known = {each.variant for each in story.eliminations}
         fallen = sorted(
-            (arm["eliminated"]["number"], arm["arm"])
-            for arm in shown["arms"]
-            if arm["eliminated"] and arm["arm"] not in known
+            (each["eliminated"]["number"], each["variant"])
+            for each in shown["variants"]
+            if each["eliminated"] and each["variant"] not in known
         )
-        story.eliminations += [Elimination(arm, self._users.events) for _, arm in fallen]
+        story.eliminations += [Elimination(variant, self._users.events) for _, variant in fallen]
         story.messages = dict(shown["messages"])
         story.bits = {kind: shown["bits"][kind] for kind in ("up", "down", "total")}
         if story.winner is None and shown["winner"] is not None:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from outvote.access.kits import Certificate
 from outvote.access.tls import server_context
 from outvote.access.tokens import TokenBook
-from outvote.core.errors import UnknownArm
+from outvote.core.errors import InvalidEvent, NoOutstandingDecision, UnknownArm, UnknownTicket
 from outvote.edge.bodies import (
     EXAMPLE,
     EXPOSED,
@@ -35,6 +35,7 @@ from outvote.edge.bodies import (
     answer,
     as_json,
     encode,
+    invalid_body,
     read_body,
 )
 from outvote.edge.cors import Cors
@@ -74,8 +75,8 @@ def _decided(length: int) -> Message:
 
 
 def _texts(task: HostedTask) -> list[bytes]:
-    """An encoded `Decision` for each arm, with a placeholder for its ticket."""
-    texts = [encode(Decision(arm, index, "TICKET")) for index, arm in enumerate(task.task.arms)]
+    """An encoded `Decision` for each variant, with a placeholder for its ticket."""
+    texts = [encode(Decision(variant, index, "TICKET")) for index, variant in enumerate(task.task.arms)]
     return [text.replace(b"%", b"%%").replace(b'"ticket":"TICKET"', b'"ticket":"%d"') for text in texts]
 
 
@@ -89,9 +90,25 @@ def _read(decode: Callable[[bytes], Body], body: bytes, example: str) -> Body:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        raise InvalidBody(f"{error}; allowed is a body such as {example}") from None
+        raise invalid_body(error, example) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BodyNotJson(f"the body must be JSON in UTF-8, such as {example}: {error}") from None
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    return b",".join(value for field, value in scope["headers"] if field == name).decode("latin-1")
+
+
+def _in_words(error: InvalidEvent, reward: Reward) -> InvalidEvent:
+    """Say with the variant's name what the core says with its number."""
+    if isinstance(error, UnknownTicket):
+        return UnknownTicket(
+            f"ticket {reward.ticket} was not issued for variant {reward.variant!r}: send back what decide returned"
+        )
+    under = "" if reward.ticket is None else f" under ticket {reward.ticket}"
+    return NoOutstandingDecision(
+        f"no decision of variant {reward.variant!r} waits for a reward{under}: reward each decision once"
+    )
 
 
 def make_app(
@@ -180,18 +197,22 @@ class EdgeApi:
     def _reward(self, name: str, body: bytes) -> None:
         task = self._edge.find(name)
         reward = _read(_decode_reward, body, EXAMPLE)
-        index, ticket = self._index(task, reward.arm), reward.ticket
+        index, ticket = self._index(task, reward.variant), reward.ticket
         if ticket is not None and not (
             ticket.isascii() and ticket.isdigit() and len(ticket) <= 16 and (ticket[0] != "0" or ticket == "0")
         ):
-            raise InvalidBody(f"$.ticket must be what decide returned, such as '17'; got {ticket[:64]!r}")
-        self._edge.reward(task, index, reward.reward, None if ticket is None else int(ticket))
+            raise InvalidBody(f"must be what decide returned, such as '17'; got {ticket[:64]!r}", field="ticket")
+        try:
+            self._edge.reward(task, index, reward.reward, None if ticket is None else int(ticket))
+        except (NoOutstandingDecision, UnknownTicket) as error:
+            raise _in_words(error, reward) from None
         self.rewards += 1
 
     # ---- OpenFeature
 
     def _ofrep(self, scope: Scope, body: bytes) -> Answer:
-        response = self._ofrep_api.answer(scope["method"], scope["path"], dict(scope["headers"]), body)
+        known = _header(scope, b"if-none-match")
+        response = self._ofrep_api.answer(scope["method"], scope["path"], known, body)
         if response.status >= 400:
             self.refused[response.status] += 1
         elif scope["path"] != FLAGS:  # a bulk assignment counts as a decision once it is shown
@@ -201,15 +222,16 @@ class EdgeApi:
     def _exposed(self, name: str, body: bytes) -> Answer:
         """Count an assignment made ahead as a decision, now that it was shown."""
         task = self._edge.find(name)
-        index = self._index(task, _read(_decode_exposure, body, EXPOSED).arm)
+        index = self._index(task, _read(_decode_exposure, body, EXPOSED).variant)
         ticket = self._edge.expose(task, index)
         self.decisions += 1
         return as_json(Decision(task.task.arms[index], index, str(ticket)))
 
-    def _index(self, task: HostedTask, arm: str) -> int:
-        index = task.indices.get(arm)
+    def _index(self, task: HostedTask, variant: str) -> int:
+        index = task.indices.get(variant)
         if index is None:
-            raise UnknownArm(f"unknown arm: got {arm[:64]!r}, task {task.task.name!r} has {list(task.task.arms)}")
+            names = list(task.task.arms)
+            raise UnknownArm(f"unknown variant: got {variant[:64]!r}, task {task.task.name!r} has {names}")
         return index
 
     # ---- the rest
@@ -244,7 +266,7 @@ class EdgeApi:
             id=hosted.task_id,
             name=hosted.task.name,
             protocol=hosted.task.protocol,
-            arms=arms,
+            variants=arms,
             remaining=remaining,
             finished=finished,
             winner=remaining[0] if finished else None,
@@ -257,8 +279,7 @@ class EdgeApi:
         )
 
     def _metrics(self, scope: Scope) -> Answer:
-        accept = b",".join(value for name, value in scope["headers"] if name == b"accept").decode("latin-1")
-        text, media_type = render(self._registry, accept)
+        text, media_type = render(self._registry, _header(scope, b"accept"))
         return answer(200, (b"content-type", media_type.encode()), text)
 
     def _refuse(self, error: Exception, path: str) -> Answer:

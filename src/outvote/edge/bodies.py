@@ -7,26 +7,26 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from starlette.types import Message, Receive, Scope
 
-from outvote.web.problems import BodyTooLarge
+from outvote.web.problems import BodyTooLarge, InvalidBody
 
 LARGEST_BODY: Final = 64 * 1024
 """Bytes. The rest of a larger body is discarded as it arrives."""
-EXPOSED: Final = '{"arm": "green"}'
-EXAMPLE: Final = '{"arm": "green", "ticket": "17", "reward": 1}'
+EXPOSED: Final = '{"variant": "green"}'
+EXAMPLE: Final = '{"variant": "green", "ticket": "17", "reward": 1}'
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The arm to play for one event; its reward should name the ticket."""
+    """The variant to show for one event; its reward should name the ticket."""
 
-    arm: str
+    variant: str
     index: int
     ticket: str
 
 
 class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """The reward of one event. Without a ticket it goes to the newest batch that waits for a reward of that arm."""
+    """The reward of one event. Without a ticket it goes to the newest batch that waits for a reward of that variant."""
 
-    arm: str
+    variant: str
     reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
     ticket: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})] | None = None
     """Its pattern is checked in `EdgeApi`, which is faster."""
@@ -38,7 +38,7 @@ class TaskView(msgspec.Struct, frozen=True):
     id: str
     name: str
     protocol: str
-    arms: tuple[str, ...]
+    variants: tuple[str, ...]
     remaining: tuple[str, ...]
     finished: bool
     winner: str | None
@@ -59,14 +59,14 @@ class TaskList(msgspec.Struct, frozen=True):
 class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Declares that an assignment made ahead was shown."""
 
-    arm: str
+    variant: str
 
 
 class Health(msgspec.Struct, frozen=True):
     """The health of an edge. It is healthy without the network: it keeps deciding and learning."""
 
     status: str
-    edge: str
+    site: str
     connected: bool
     tasks: int
 
@@ -89,6 +89,22 @@ def answer(status: int, content_type: tuple[bytes, bytes], body: bytes) -> Answe
 
 def as_json(content: object) -> Answer:
     return answer(200, JSON, encode(content))
+
+
+def invalid_body(error: msgspec.ValidationError, example: str) -> InvalidBody:
+    """Name the field and its fault, which the library tells in its message only."""
+    problem, _, field = str(error).partition(" - at `$.")
+    code = "range" if "out of range" in problem else "type"
+    problem = problem.replace("Expected", "must be").replace("Number out", "is a number out")
+    for start, fault in (
+        ("Object missing required field `", "missing"),
+        ("Object contains unknown field `", "unknown"),
+    ):
+        if problem.startswith(start):
+            field, code, problem = problem.removeprefix(start), fault, f"is {fault}"
+    field = field.removesuffix("`")[:64]
+    problem = problem if field else f"the body {problem}"
+    return InvalidBody(f"{problem}; allowed is a body such as {example}", field=field or None, code=code)
 
 
 async def read_body(scope: Scope, receive: Receive, message: Message | None = None) -> bytes | None:

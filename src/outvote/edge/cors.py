@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 ANY: Final = "*"
 ALLOWED: Final = [
@@ -29,7 +29,9 @@ EXPOSED: Final = (b"access-control-expose-headers", b"etag")
 def check_origin(text: str) -> str:
     """Validate an origin as browsers send it, or `*` for all."""
     if text != ANY and not _is_origin(text):
-        raise InvalidTask(f"an origin is like https://shop.example, or * for all; got {text!r}")
+        raise InvalidConfiguration(
+            f"must be like https://shop.example, or * for all, got {text!r}", field="--allow-origin"
+        )
     return text
 
 

@@ -52,7 +52,7 @@ class HostedTask:
         """A heap of the times at which reward windows end, with their tickets."""
         self.dirty = False
         self.texts: list[bytes] = []
-        """The API's answers to `decide`, by arm, as templates for the ticket."""
+        """The API's answers to `decide`, by variant, as templates for the ticket."""
 
     @property
     def waiting(self) -> int:
@@ -128,8 +128,8 @@ def restored(task_id: str, task: Task, text: str, rng: random.Random | None) -> 
     if not hasattr(player, "decide"):
         raise MalformedSnapshot(f"the saved state of {task_id} is that of a server")
     if player.remaining != state.announced:
-        arms = f"the player has arms {list(player.remaining)}, announced are {list(state.announced)}"
-        raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: {arms}")
+        left = f"variants {list(player.remaining)} are left, announced are {list(state.announced)}"
+        raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: {left}")
     hosted = HostedTask(task_id, task, player)  # type: ignore[arg-type]  # it decides, so it is a player
     hosted.eliminations, hosted.announced, hosted.stopped = state.eliminations, state.announced, state.stopped
     hosted.killed, hosted.switches = state.killed, state.switches

@@ -31,11 +31,11 @@ class EdgeCollector(Collector):
         edge, served = self._edge, self._served
         figures = ConnectionFigures() if edge.log is None else edge.log.figures()
         late, dropped = edge.rewards_not_counted
-        yield InfoMetricFamily("outvote_edge", "The name of this edge.", value={"edge": edge.name})
+        yield InfoMetricFamily("outvote_edge", "The name of this edge's site.", value={"site": edge.name})
         for name, says, count in (
             ("outvote_edge_decisions_total", "Decisions made.", served.decisions),
             ("outvote_edge_rewards_total", "Rewards accepted, late and dropped ones included.", served.rewards),
-            ("outvote_edge_late_rewards_total", "Rewards of arms that were out.", late),
+            ("outvote_edge_late_rewards_total", "Rewards of variants that were out.", late),
             ("outvote_edge_dropped_rewards_total", "Rewards of batches that were closed or not counted.", dropped),
             (
                 "outvote_edge_unfinished_requests_total",

@@ -1,4 +1,4 @@
-"""The OpenFeature Remote Evaluation Protocol: a task is a flag, its arms are the variants.
+"""The OpenFeature Remote Evaluation Protocol: a task is a flag.
 
 One evaluation is one decision. A bulk evaluation makes assignments ahead: each counts once it is declared shown. The
 context of an evaluation is validated but not used: no decision depends on a user.
@@ -6,9 +6,9 @@ context of an evaluation is validated but not used: no decision depends on a use
 
 from __future__ import annotations
 
-import hashlib
 import random
-from collections.abc import Mapping
+import re
+import zlib
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -21,7 +21,14 @@ from outvote.web.problems import CONTENT_TYPE, Problem
 
 FLAGS: Final = "/ofrep/v1/evaluate/flags"
 BOOLEANS: Final = {"true": True, "false": False}
-"""A task with these two arms is a boolean flag."""
+"""A task with these two variants is a boolean flag."""
+LONGEST_TAG: Final = 8 * 1024
+"""Bytes, for about 700 tasks: a client sends its tag back in the head of a request, which is limited. An edge with more
+tasks sends no tag."""
+MOST_TAGS: Final = 16
+"""Tags of one request that are compared: each costs as much as an evaluation."""
+_TAGS: Final = re.compile(r'"([^"]*)"')
+_KEPT: Final = re.compile(r"([0-9a-f]{8})[PTI]([0-9]{1,8})(?:\.|$)")
 
 Reason: TypeAlias = Literal["SPLIT", "STATIC", "DISABLED"]
 ErrorCode: TypeAlias = Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "INVALID_CONTEXT", "GENERAL"]
@@ -70,10 +77,10 @@ class Ofrep:
         self._tasks = edge.tasks
         self._rng = rng or random.SystemRandom()
 
-    def answer(self, method: str, path: str, headers: Mapping[bytes, bytes], body: bytes) -> Answer:
-        """Answer any request under `/ofrep/`."""
+    def answer(self, method: str, path: str, known: str, body: bytes) -> Answer:
+        """Answer any request under `/ofrep/`; `known` is its `If-None-Match`."""
         key = path[len(FLAGS) + 1 :] if path.startswith(f"{FLAGS}/") else None
-        if path != FLAGS and (not key or "/" in key):
+        if path != FLAGS and not key:
             return failed(404, "GENERAL", f"nothing is at {path!r}: flags are evaluated at {FLAGS} and {FLAGS}/KEY")
         if method != "POST":
             refusal = failed(405, "GENERAL", f"method {method} is not possible here, allowed is POST")
@@ -82,7 +89,7 @@ class Ofrep:
         fault = _fault(body, key)
         if fault is not None:
             return fault
-        return self._all(headers.get(b"if-none-match", b"").decode("latin-1")) if key is None else self._one(key)
+        return self._all(known) if key is None else self._one(key)
 
     def _one(self, key: str) -> Answer:
         task = self._tasks.get(key)
@@ -93,20 +100,30 @@ class Ofrep:
         return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
 
     def _all(self, known: str) -> Answer:
-        """Assign an arm of every task. A client keeps its previous assignment while that arm remains."""
+        """Assign a variant of every task. A client keeps its variant of a task while that task exists and the variant
+        remains, whatever happens to other tasks. Its tag holds its variants, so that nothing is stored here."""
+        if known.strip() == "*":  # RFC 9110: any answer that the client has will do
+            return Answer(304, [], b"")
         tasks = [task for _, task in sorted(self._tasks.items())]
-        kept = _arms_of(known, tasks)
-        arms = [self._assigned(task, kept.get(place)) for place, task in enumerate(tasks)]
-        tag = _tag(tasks, arms)
-        if tag == known.removeprefix("W/"):
-            return Answer(304, [(b"etag", tag.encode())], b"")
+        tags = _TAGS.findall(known)[:MOST_TAGS]
+        for tag in tags:
+            if tag == _tag(tasks, self._assign(tasks, tag)):
+                return Answer(304, [(b"etag", f'"{tag}"'.encode("latin-1"))], b"")
+        arms = self._assign(tasks, tags[0] if tags else "")
         flags = tuple(
             _evaluation(task, arm, {"exposure": True} if _reason(task) == "SPLIT" else {})
             for task, arm in zip(tasks, arms, strict=True)
         )
         response = answer(200, JSON, encode(Evaluations(flags)))
-        response.headers.append((b"etag", tag.encode()))
+        tag = _tag(tasks, arms)
+        if len(tag) <= LONGEST_TAG:
+            response.headers.append((b"etag", f'"{tag}"'.encode()))
         return response
+
+    def _assign(self, tasks: list[HostedTask], tag: str) -> list[int]:
+        """Return the arm of each task: that of the tag where it remains, else one drawn at random."""
+        kept = {key: int(arm) for key, arm in _KEPT.findall(tag)}
+        return [self._assigned(task, kept.get(_key(task))) for task in tasks]
 
     def _assigned(self, task: HostedTask, kept: int | None) -> int:
         if task.stopped or task.killed:
@@ -156,21 +173,11 @@ def _reason(task: HostedTask) -> Reason:
 
 
 def _tag(tasks: list[HostedTask], arms: list[int]) -> str:
-    """The ETag of a bulk evaluation: encodes its tasks, the reason of each, and the arm of each."""
-    states = "".join(_reason(task)[1] for task in tasks)  # P, T or I: two reasons share their first letter
-    return f'"{_fingerprint(tasks)}-{states}-{".".join(map(str, arms))}"'
+    """The ETag of a bulk evaluation: the key, the reason and the arm of each task."""
+    return ".".join(  # P, T or I: two reasons share their first letter
+        f"{_key(task)}{_reason(task)[1]}{arm}" for task, arm in zip(tasks, arms, strict=True)
+    )
 
 
-def _arms_of(tag: str, tasks: list[HostedTask]) -> dict[int, int]:
-    """Parse the arms of a previous assignment from its ETag, by index of task; empty if it had other tasks."""
-    parts = tag.removeprefix("W/").strip('"').split("-")
-    if len(parts) != 3 or parts[0] != _fingerprint(tasks):
-        return {}
-    arms = parts[2].split(".")
-    if len(arms) != len(tasks) or not all(arm.isascii() and arm.isdigit() and len(arm) < 9 for arm in arms):
-        return {}
-    return {place: int(arm) for place, arm in enumerate(arms)}
-
-
-def _fingerprint(tasks: list[HostedTask]) -> str:
-    return hashlib.sha256("/".join(task.task_id for task in tasks).encode()).hexdigest()[:16]
+def _key(task: HostedTask) -> str:
+    return f"{zlib.crc32(task.task_id.encode()):08x}"

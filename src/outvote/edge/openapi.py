@@ -12,8 +12,8 @@ from outvote.web.problems import Problem
 
 _REFUSALS: Final = {
     "400": "The body is not JSON.",
-    "404": "The task, or the arm, is not known here.",
-    "409": "No decision waits for this reward, or the ticket was not issued for this arm.",
+    "404": "The task, or the variant, is not known here.",
+    "409": "No decision waits for this reward, or the ticket was not issued for this variant.",
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
     "422": "A name, a field or a reward is invalid.",
     "500": "The edge failed.",
@@ -30,7 +30,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "GET /v1/tasks": Operation("All tasks of this edge.", TaskList),
     "GET /v1/tasks/{task}": Operation("One task.", TaskView, refusals=("422",)),
     "POST /v1/tasks/{task}/decide": Operation(
-        "Choose an arm for one event. No body is needed, and none is read.",
+        "Choose a variant for one event. No body is needed, and none is read.",
         Decision,
         says="The decision.",
         refusals=("422",),
@@ -50,7 +50,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         refusals=("422",),
     ),
     f"POST {FLAGS}": Operation(
-        "OpenFeature: assign an arm of every task ahead; see `exposed`.",
+        "OpenFeature: assign a variant of every task ahead; see `exposed`.",
         Evaluations,
         body=_CONTEXT,
         refuses_with=EvaluationFailed,

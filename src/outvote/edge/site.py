@@ -399,9 +399,9 @@ class Edge:
     def _eliminate(self, hosted: HostedTask, payload: bytes) -> None:
         number, before = hosted.eliminations, hosted.announced
         hosted.eliminate(payload)
-        arms = [hosted.task.arms[arm] for arm in before if arm not in hosted.announced]
-        fields = {"task": hosted.task.name, "id": hosted.task_id, "arms": arms, "number": number}
-        event(_log, logging.INFO, "arms_eliminated", **fields, remaining=len(hosted.announced))
+        variants = [hosted.task.arms[arm] for arm in before if arm not in hosted.announced]
+        fields = {"task": hosted.task.name, "id": hosted.task_id, "variants": variants, "number": number}
+        event(_log, logging.INFO, "variants_eliminated", **fields, remaining=len(hosted.announced))
 
     def _note_answer(self, answered: bool) -> None:
         """Log only changes: an edge without a server asks several times a second."""

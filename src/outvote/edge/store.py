@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from outvote.core.errors import OutvoteError
+from outvote.core.errors import InvalidConfiguration, OutvoteError
 from outvote.processes import lock
 
 SCHEMA: Final[Mapping[str, str]] = {
@@ -68,7 +68,7 @@ class StoreLocked(OutvoteError):
     """Another process uses the store, or this one does already."""
 
 
-class StoreUnusable(OutvoteError):
+class StoreUnusable(InvalidConfiguration):
     """The store at this path cannot be opened or created; nothing was changed there."""
 
 

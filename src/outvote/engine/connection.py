@@ -23,7 +23,7 @@ from nats.protocol.parser import PERMISSIONS_ERR
 from outvote.access.engine_access import Access
 from outvote.access.watched_files import WatchedFiles
 from outvote.concurrency import cancel
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidConfiguration, OutvoteError
 from outvote.observability.logs import event
 from outvote.observability.once_per_minute import OncePerMinute
 
@@ -181,7 +181,7 @@ class Connection(Client):
             try:
                 if not files.reload(load):
                     continue
-            except InvalidTask as error:
+            except InvalidConfiguration as error:
                 event(_log, logging.ERROR, "credential_not_renewed", error=str(error))
                 continue
             self.options["reconnect_time_wait"] = WAIT

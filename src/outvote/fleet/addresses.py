@@ -7,11 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.web.exposure import is_loopback
 
-LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-"""What every certificate of ours covers besides: a server and its engine talk on one machine."""
 _LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
 
@@ -32,37 +30,37 @@ class Address:
         return Address("::" if ":" in self.host else "0.0.0.0", self.port)
 
 
-def read_address(text: str, *, default_port: int) -> Address:
-    """`HOST`, `HOST:PORT`, `[IPv6]` or `[IPv6]:PORT`."""
+def read_address(text: str, *, default_port: int, field: str = "address") -> Address:
+    """`HOST`, `HOST:PORT`, `[IPv6]` or `[IPv6]:PORT`. `field` is the name of the value in an error."""
     match = re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?", text)
     if match is None:
-        raise _refused(text)
+        raise _refused(text, field)
     port = default_port if match[2] is None else int(match[2])
     if not 0 < port <= 65535:
-        raise _refused(text)
+        raise _refused(text, field)
     if match[1].startswith("["):
         try:
             return Address(str(ipaddress.IPv6Address(match[1][1:-1])), port)
         except ValueError:
-            raise _refused(text) from None
-    return Address(check_host(match[1]), port)
+            raise _refused(text, field) from None
+    return Address(check_host(match[1], field), port)
 
 
-def check_host(text: str) -> str:
+def check_host(text: str, field: str = "host") -> str:
     """A name of the DNS or an IP address, such as a certificate can be made for."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
         pass
     if not _HOST.fullmatch(text) or re.fullmatch(r"[0-9.]+", text):
-        raise InvalidTask(
-            f"{text!r} is no host: needed is a name like engine.example.org or an address like 10.0.0.5; write an "
-            "address of IPv6 in brackets where a port may follow"
+        raise InvalidConfiguration(
+            f"must be a name like engine.example.org or an address like 10.0.0.5, got {text!r}; write an IPv6 address "
+            "in brackets where a port may follow",
+            field=field,
         )
     return text.lower()
 
 
-def _refused(text: str) -> InvalidTask:
-    return InvalidTask(
-        f"{text!r} is no address: needed is HOST or HOST:PORT, like 10.0.0.5:4322, engine.example.org or [fd00::5]:4322"
-    )
+def _refused(text: str, field: str) -> InvalidConfiguration:
+    allowed = "HOST or HOST:PORT, like 10.0.0.5:4322, engine.example.org or [fd00::5]:4322"
+    return InvalidConfiguration(f"must be {allowed}, got {text!r}", field=field)

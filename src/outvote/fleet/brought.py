@@ -11,7 +11,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.fleet.certificates import Signed
 
 
@@ -49,13 +49,13 @@ def read_brought(brought: ExternalCertificate, ca: bytes, *, hosts: Sequence[str
             handshake(server, caller, hosts[0])
     except ssl.SSLCertVerificationError as error:
         purpose = ", and for TLS clients, too (extended key usage clientAuth)" if client else ""
-        raise InvalidTask(
+        raise InvalidConfiguration(
             f"the certificate {str(brought.certificate)!r} would be refused: {error.verify_message.rstrip('.')}. It "
             f"must be for {', '.join(hosts)}{purpose}, be good now, and be signed by an authority in --ca; put "
             "certificates in between behind it, into the same file"
         ) from None
     except ssl.SSLError as error:
-        raise InvalidTask(f"no TLS with the certificate {str(brought.certificate)!r}: {error}") from None
+        raise InvalidConfiguration(f"no TLS with the certificate {str(brought.certificate)!r}: {error}") from None
     return Signed(chain, key)
 
 
@@ -86,21 +86,24 @@ def _load(context: ssl.SSLContext, brought: ExternalCertificate) -> None:
         context.load_cert_chain(brought.certificate, brought.key, password="")  # not asked for at the terminal
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise InvalidTask(
-                f"the key {str(brought.key)!r} is not that of the first certificate in {str(brought.certificate)!r}"
+            raise InvalidConfiguration(
+                f"{str(brought.key)!r} is not that of the first certificate in {str(brought.certificate)!r}",
+                field="key",
             ) from None
-        raise InvalidTask(f"{str(brought.key)!r} holds no private key in PEM without a password") from None
+        raise InvalidConfiguration(
+            f"{str(brought.key)!r} holds no private key in PEM without a password", field="key"
+        ) from None
 
 
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InvalidTask(f"the file {str(path)!r} cannot be read: {error.strerror}") from None
+        raise InvalidConfiguration(f"the file {str(path)!r} cannot be read: {error.strerror}") from None
 
 
 def _certificates(content: bytes, path: Path) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(content)
     except ValueError:
-        raise InvalidTask(f"{str(path)!r} holds no certificate in PEM") from None
+        raise InvalidConfiguration(f"{str(path)!r} holds no certificate in PEM") from None

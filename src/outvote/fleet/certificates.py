@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from outvote.core.errors import InvalidTask
-from outvote.fleet.addresses import LOOPBACK
+from outvote.core.errors import InvalidConfiguration
+from outvote.web.exposure import LOCAL
 
 AUTHORITY_DAYS: Final = 3650
 CERTIFICATE_DAYS: Final = 730
@@ -56,13 +56,13 @@ def new_certificate(
     signer = x509.load_pem_x509_certificate(authority.chain)
     signer_key = serialization.load_pem_private_key(authority.key, None)
     if not isinstance(signer_key, ec.EllipticCurvePrivateKey):
-        raise InvalidTask("the key of the fleet's authority is not ours: restore it from your backup")
-    names = list(dict.fromkeys([*hosts, *LOOPBACK]))
+        raise InvalidConfiguration("the key of the fleet's authority is not ours: restore it from your backup")
+    names = list(dict.fromkeys([*hosts, *sorted(LOCAL)]))  # a server and its engine talk on one machine
     key = ec.generate_private_key(ec.SECP256R1())
     purposes = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if client else [])]
     left = signer.not_valid_after_utc.timestamp() - now
     if left <= 0:
-        raise InvalidTask(
+        raise InvalidConfiguration(
             f"the fleet's authority has expired on {signer.not_valid_after_utc:%Y-%m-%d}: make a new fleet"
         )
     builder = (

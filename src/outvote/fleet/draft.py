@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from outvote.access.tokens import Token, make_token
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.fleet.certificates import Signed
 from outvote.fleet.claims import account_claims, creds, operator_claims, user_claims
 from outvote.fleet.keys import Key, Kind, new_key, read_key
@@ -47,7 +47,7 @@ class Draft:
         try:
             return (self.folder / name).read_bytes()
         except OSError as error:
-            raise InvalidTask(
+            raise InvalidConfiguration(
                 f"{str(self.folder / name)!r} cannot be read: {error.strerror}; restore it from your backup of the "
                 "fleet folder"
             ) from None
@@ -58,7 +58,7 @@ class Draft:
 
     def authority(self) -> Signed:
         if self.state.brought:
-            raise InvalidTask("this fleet's certificates are yours: give --certificate and --key")
+            raise InvalidConfiguration("this fleet's certificates are yours: give --certificate and --key")
         return Signed(self.read("ca.pem"), self.read("keys/ca.key"))
 
     # ---- what members hold
@@ -128,5 +128,6 @@ class Draft:
 
 def check_days(days: float) -> float:
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= LONGEST_DAYS:
-        raise InvalidTask(f"days must be a number above 0 and at most {LONGEST_DAYS}, got {days!r}")
+        allowed = f"must be a number above 0 and at most {LONGEST_DAYS}"
+        raise InvalidConfiguration(f"{allowed}, got {days!r}", field="days", code="range")
     return days

@@ -23,11 +23,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration, OutvoteError
 from outvote.files import make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
 from outvote.fleet.draft import ISSUED, Draft
-from outvote.fleet.errors import FleetError
 from outvote.fleet.state import FILE, FleetFile, read_state, write_state
 from outvote.processes import lock
 
@@ -38,6 +37,10 @@ PATIENCE: Final = 20.0
 """Seconds to wait for another command."""
 
 
+class FleetError(OutvoteError):
+    """It was asked for rightly, and could not be done."""
+
+
 class Fleet:
     """A folder that is there."""
 
@@ -45,8 +48,9 @@ class Fleet:
         self.folder = folder
         self.clock = clock
         if not (folder / FILE).is_file():
-            raise InvalidTask(
-                f"{str(folder)!r} is no fleet folder: make one with `outvote fleet init`, or name yours with --folder"
+            raise InvalidConfiguration(
+                f"{str(folder)!r} holds no fleet: make one with `outvote fleet init`, or name yours with --folder",
+                field="folder",
             )
 
     @contextmanager

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import nkeys  # type: ignore[import-untyped]  # it ships no types
 
 from outvote.access.tokens import check_private
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 Kind = Literal["operator", "account", "user"]
 _PREFIXES: Final[dict[Kind, int]] = {
@@ -48,13 +48,14 @@ def read_key(path: Path, kind: Kind) -> Key:
         check_private(path)
         key = Key(path.read_bytes().strip())
     except OSError as error:
-        raise InvalidTask(
+        raise InvalidConfiguration(
             f"the key {str(path)!r} cannot be read: {error.strerror}; this needs the whole fleet folder"
         ) from None
     except (ValueError, binascii.Error, nkeys.NkeysError) as error:
-        if isinstance(error, InvalidTask):
+        if isinstance(error, InvalidConfiguration):
             raise
-        raise InvalidTask(f"{str(path)!r} holds no key: restore it from your backup of the fleet folder") from None
+        problem = f"{str(path)!r} holds no key: restore it from your backup of the fleet folder"
+        raise InvalidConfiguration(problem) from None
     if not key.public.startswith(kind[0].upper()):
-        raise InvalidTask(f"{str(path)!r} must be the key of an {kind}, got one of another kind: {key.public}")
+        raise InvalidConfiguration(f"{str(path)!r} must be the key of an {kind}, got one of another kind: {key.public}")
     return key

@@ -11,15 +11,14 @@ from typing import Final
 
 import msgspec
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.files import make_private_folder, sync_folder
 from outvote.fleet import kit_files
 from outvote.fleet.addresses import Address, check_host
 from outvote.fleet.brought import ExternalCertificate, read_authorities, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_authority, new_certificate
 from outvote.fleet.draft import Draft, check_days
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import LOCK, UNFINISHED, held, write_draft
+from outvote.fleet.folder import LOCK, UNFINISHED, FleetError, held, write_draft
 from outvote.fleet.keys import new_key
 from outvote.fleet.permissions import SERVER, server_permissions
 from outvote.fleet.state import FILE, VERSION, FleetFile, Issued, Member
@@ -45,40 +44,47 @@ class Plan:
         check_name("a fleet's name", self.name)
         check_days(self.days)
         for each in self.also:
-            check_host(each)
+            check_host(each, "also")
         if len(self.engines) not in (1, 3):
-            raise InvalidTask(f"a fleet has one engine or three, got {len(self.engines)}: two cannot outvote a third")
+            problem = f"must be given once or three times, got {len(self.engines)}: two cannot outvote a third"
+            raise InvalidConfiguration(problem, field="engine", code="range")
         if len(set(self.engines)) != len(self.engines):
-            raise InvalidTask(f"engines must have addresses of their own, got {', '.join(map(str, self.engines))}")
+            problem = f"must be a different address each time, got {', '.join(map(str, self.engines))}"
+            raise InvalidConfiguration(problem, field="engine", code="duplicate")
         meeting = [each.port + kit_files.CLUSTER_OFFSET for each in self.engines]
         if len(self.engines) > 1 and max(meeting) > 65535:
-            raise InvalidTask(
-                f"engines meet {kit_files.CLUSTER_OFFSET} above the port for clients, and {max(meeting)} is no port: "
-                "choose lower ones"
+            raise InvalidConfiguration(
+                f"must have a port of at most {65535 - kit_files.CLUSTER_OFFSET}, got "
+                f"{max(meeting) - kit_files.CLUSTER_OFFSET}: engines of a cluster also listen on a port that is "
+                f"{kit_files.CLUSTER_OFFSET} higher",
+                field="engine",
+                code="range",
             )
         if not self.store.startswith("/") or not self.store.isprintable():
-            raise InvalidTask(f"the store of engines must be a folder like /var/lib/nats, got {self.store!r}")
+            raise InvalidConfiguration(f"must be a folder like /var/lib/nats, got {self.store!r}", field="store")
         if self.disk is not None and (isinstance(self.disk, bool) or not isinstance(self.disk, int) or self.disk < 1):
-            raise InvalidTask(f"a limit of the log must be a whole number of bytes, got {self.disk!r}")
+            raise InvalidConfiguration(f"must be a whole number of bytes, got {self.disk!r}", field="disk")
 
 
 def make_fleet(folder: Path, plan: Plan, *, now: float) -> FleetFile:
     """Make a folder, where nothing is or where an attempt was interrupted before there was a fleet."""
     target = Path(folder).absolute()
     if not _is_free(target):
-        raise InvalidTask(
-            f"{str(folder)!r} is there already, and may hold the keys of a fleet: name another with --folder, or move "
-            "it away first"
+        raise InvalidConfiguration(
+            f"{str(folder)!r} exists already, and may hold the keys of a fleet: name another with --folder, or move it "
+            "away first",
+            field="folder",
+            code="conflict",
         )
     if not target.parent.is_dir():
-        raise InvalidTask(f"the folder {str(target.parent)!r} must be there, to make {target.name!r} in it")
+        raise InvalidConfiguration(f"{str(folder)!r} cannot be made: {str(target.parent)!r} must exist", field="folder")
     draft = _new_draft(target, plan, now=now)
     try:
         make_private_folder(target)
         target.chmod(0o700)  # if it was there, and empty
         with held(target):
             if (target / FILE).exists():
-                raise InvalidTask(f"{str(folder)!r} was made by another command meanwhile")
+                raise InvalidConfiguration(f"{str(folder)!r} was made by another command meanwhile", field="folder")
             write_draft(draft, None)
         sync_folder(target.parent)
     except OSError as error:
@@ -123,7 +129,9 @@ def _new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
         draft.files |= {"ca.pem": authority.chain, "keys/ca.key": authority.key}
     else:
         if plan.brought.ca is None:
-            raise InvalidTask("a certificate of your own needs that of its authority, too: give --ca")
+            raise InvalidConfiguration(
+                "is needed with a certificate of your own: give --ca", field="ca", code="missing"
+            )
         draft.files["ca.pem"] = read_authorities(plan.brought.ca)
     credential = draft.issue(SERVER, server_permissions(), account="log", days=plan.days)
     draft.set(servers=Member(credential, tokens=[draft.issue_operator_token(days=plan.days)]))

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from outvote.access.tokens import Token, make_token
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.fleet.addresses import check_host
 from outvote.fleet.brought import ExternalCertificate, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_certificate
@@ -45,11 +45,11 @@ def add_edges(
     for name in names:
         check_edge_name(name)
     if len({name.lower() for name in names}) != len(names):
-        raise InvalidTask(f"each edge is added once, got {', '.join(names)}")
+        raise InvalidConfiguration(f"must be named once each, got {', '.join(names)}", field="edges", code="duplicate")
     if https is not None and len(names) > 1:
-        raise InvalidTask("--https is the host of one edge: add those that listen for others one by one")
+        raise InvalidConfiguration("is the host of one edge: add such edges one by one", field="https", code="conflict")
     if https is None and brought is not None:
-        raise InvalidTask("a certificate is for an edge that listens for others: give --https HOST, too")
+        raise InvalidConfiguration("needs --https HOST, too", field="certificate", code="conflict")
     with fleet.change() as draft:
         for name in names:
             _check_new(draft, name)
@@ -62,19 +62,22 @@ def _check_new(draft: Draft, name: str) -> None:
     if there is None:
         return
     if draft.state.edges[there].revoked is None:
-        raise InvalidTask(
-            f"the edge {there!r} is there already: `outvote fleet renew {there}` gives it a new credential, "
-            f"`outvote fleet revoke {there}` ends it"
+        raise InvalidConfiguration(
+            f"{there!r} exists already: `outvote fleet renew {there}` gives it a new credential, `outvote fleet revoke "
+            f"{there}` ends it",
+            field="edge",
+            code="duplicate",
         )
     if there != name:
-        raise InvalidTask(f"the revoked edge {there!r} is called so but for case, got {name!r}: add {there!r} again")
+        problem = f"{name!r} differs from the revoked edge {there!r} by case only: add {there!r} again"
+        raise InvalidConfiguration(problem, field="edge", code="conflict")
 
 
 def _add(draft: Draft, name: str, *, days: float, https: str | None, brought: ExternalCertificate | None) -> Added:
     member = Member(draft.issue(name, edge_permissions(name), days=days))
     secret = None
     if https is not None:
-        host = check_host(https)
+        host = check_host(https, "https")
         secret, token = make_token(APPLICATION, "application", days=days, now=draft.now)
         certificate = _edge_certificate(draft, host, days=CERTIFICATE_DAYS, brought=brought)
         member = msgspec.structs.replace(member, https=host, certificate=certificate, tokens=[token])
@@ -110,7 +113,8 @@ def renew_edges(
             names = [name for name, member in draft.state.edges.items() if member.revoked is None]
         for name in dict.fromkeys(names):
             if _member(draft, name).revoked is not None:
-                raise InvalidTask(f"the edge {name!r} is revoked: `outvote fleet add {name}` lets it in again")
+                problem = f"{name!r} is revoked: `outvote fleet add {name}` lets it in again"
+                raise InvalidConfiguration(problem, field="edge", code="conflict")
             credential = draft.issue(name, edge_permissions(name), days=days)
             _renew(draft, name, credential, revoke_old=revoke_old)
         return list(dict.fromkeys(names))
@@ -138,7 +142,8 @@ def renew_certificates(
     """New certificates of engines, servers and edges that listen for others; returns the kits that have changed."""
     with fleet.change() as draft:
         if brought is not None and not draft.state.brought:
-            raise InvalidTask("this fleet signs its certificates itself: leave out --certificate and --key")
+            problem = "must be left out, and --key: this fleet signs its certificates itself"
+            raise InvalidConfiguration(problem, field="certificate", code="conflict")
         if brought is None:
             draft.authority()  # refuses where the user brings them
         sign_all(draft, brought=brought, days=days)
@@ -170,14 +175,13 @@ def add_token(fleet: Fleet, name: str, role: str, *, days: float, edge: str | No
     """A token of the servers' API, or of one edge's; its secret, which is shown once."""
     allowed = ("application",) if edge is not None else ("admin", "viewer")
     if role not in allowed:
-        raise InvalidTask(
-            f"a token of {'an edge' if edge is not None else 'the server'} has the role {' or '.join(allowed)}, got "
-            f"{role!r}"
-        )
+        problem = f"must be {' or '.join(allowed)} for {'the server' if edge is None else 'an edge'}, got {role!r}"
+        raise InvalidConfiguration(problem, field="role", code="choice")
     with fleet.change() as draft:
         tokens = _tokens(draft, edge)
         if any(each.name == name for each in tokens):
-            raise InvalidTask(f"there is a token {name!r} already: remove it first, or give this one another name")
+            problem = f"{name!r} exists already: remove it first, or give this one another name"
+            raise InvalidConfiguration(problem, field="token", code="duplicate")
         secret, token = make_token(name, role, days=days, now=draft.now)  # type: ignore[arg-type]  # checked above
         _set_tokens(draft, edge, [*tokens, token])
         return secret
@@ -189,9 +193,8 @@ def remove_token(fleet: Fleet, name: str, *, edge: str | None = None) -> int:
         tokens = _tokens(draft, edge)
         left = [each for each in tokens if each.name != name]
         if len(left) == len(tokens):
-            raise InvalidTask(
-                f"unknown token: got {name!r}, there are {sorted({each.name for each in tokens}) or 'none'}"
-            )
+            problem = f"{name!r} is unknown, there are {sorted({each.name for each in tokens}) or 'none'}"
+            raise InvalidConfiguration(problem, field="token", code="unknown")
         _set_tokens(draft, edge, left)
         return len(tokens) - len(left)
 
@@ -199,7 +202,8 @@ def remove_token(fleet: Fleet, name: str, *, edge: str | None = None) -> int:
 def _tokens(draft: Draft, edge: str | None) -> list[Token]:
     member = _member(draft, edge)
     if member.certificate is None:
-        raise InvalidTask(f"the API of {edge!r} listens on its own machine only, and asks for no token")
+        problem = f"{edge!r} has an API for its own machine only, which asks for no token"
+        raise InvalidConfiguration(problem, field="edge", code="conflict")
     return member.tokens
 
 
@@ -215,7 +219,8 @@ def _member(draft: Draft, name: str | None) -> Member:
         return draft.state.servers
     member = draft.state.edges.get(check_edge_name(name))
     if member is None:
-        raise InvalidTask(f"unknown edge: got {name!r}, there are {sorted(draft.state.edges) or 'none'}")
+        problem = f"{name!r} is unknown, there are {sorted(draft.state.edges) or 'none'}"
+        raise InvalidConfiguration(problem, field="edge", code="unknown")
     return member
 
 

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.engine.nats_log import STREAM
 from outvote.log.records import DOWN, LIVE, SYNC, UP, check_name
 
@@ -64,9 +64,10 @@ def check_edge_name(name: object) -> str:
     """What an edge may be called: nothing that has a meaning in a subject, and none of the fleet's own names."""
     checked = check_name("an edge's name", name)
     if _RESERVED.fullmatch(checked):
-        raise InvalidTask(
-            f"an edge cannot be called {checked!r}: server, system, operator and engine are names of the fleet itself, "
-            "and answers to them would reach the edge"
+        raise InvalidConfiguration(
+            f"cannot be called {checked!r}: server, system, operator and engine are names of the fleet itself, and "
+            "answers to them would reach the edge",
+            field="edge",
         )
     return checked
 

@@ -9,17 +9,16 @@ from typing import Final
 from outvote.access.engine_access import Access
 from outvote.engine.accounts import update_accounts
 from outvote.engine.connection import EngineUnreachable
-from outvote.fleet.errors import FleetError
-from outvote.fleet.folder import Fleet
+from outvote.fleet.folder import Fleet, FleetError
 from outvote.fleet.permissions import CLAIMS_UPDATE, SYSTEM
 
 PATIENCE: Final = 5.0
 """Seconds in which an engine must be reached, and all must have answered."""
-NOT_TOLD: Final = "the folder is changed, the engine is not yet told: run `outvote fleet push`"
 
 
 def push(fleet: Fleet, *, patience: float = PATIENCE) -> list[str]:
     """Return the engines of the fleet once all have confirmed; otherwise say which have."""
+    not_told = f"the folder is changed, the engine is not yet told: run `outvote fleet --folder {fleet.folder} push`"
     with fleet.change() as draft:
         state, said, credential = draft.state, draft.all_claims(), draft.system_credential()
     claims = [said[state.account], said[state.log]]  # of those accounts whose users can be revoked
@@ -37,9 +36,9 @@ def push(fleet: Fleet, *, patience: float = PATIENCE) -> list[str]:
             )
         )
     except EngineUnreachable as error:
-        raise FleetError(f"{error}; {NOT_TOLD}") from None
+        raise FleetError(f"{error}; {not_told}") from None
     if refused:
-        raise FleetError(f"the engine {refused[0][0]} refuses what it is told: {refused[0][1]}; {NOT_TOLD}")
+        raise FleetError(f"the engine {refused[0][0]} refuses what it is told: {refused[0][1]}; {not_told}")
     if len(confirmed) < len(state.engines):
         raise FleetError(
             f"{len(confirmed)} of {len(state.engines)} engines have confirmed ({', '.join(confirmed) or 'none'}): the "

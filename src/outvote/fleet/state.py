@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from outvote.access.tokens import Token
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.engine.process import DEFAULT_PORT
 from outvote.fleet.addresses import Address, read_address
 
@@ -129,12 +129,13 @@ def read_state(content: bytes) -> FleetFile:
     try:
         version = msgspec.json.decode(content, type=_Version).version
         if version != VERSION:
-            raise InvalidTask(
+            raise InvalidConfiguration(
                 f"{FILE} has version {version}, this version of Outvote reads {VERSION}: use the one that wrote it"
             )
         return msgspec.json.decode(content, type=FleetFile)
     except msgspec.MsgspecError as error:
-        raise InvalidTask(f"{FILE} is damaged: {error}; restore it from your backup of the fleet folder") from None
+        problem = f"is damaged: {error}; restore it from your backup of the fleet folder"
+        raise InvalidConfiguration(problem, field=FILE) from None
 
 
 def write_state(state: FleetFile) -> bytes:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from outvote.core.codes import pack, unpack
-from outvote.core.errors import InvalidTask, MalformedMessage
+from outvote.core.errors import InvalidConfiguration, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import NAME, Task
 
@@ -72,9 +72,9 @@ def parse(subject: str) -> UpSubject | DownSubject:
 
 
 def check_name(what: str, name: object) -> str:
-    """Return a name that is valid in a subject; raise `InvalidTask` otherwise."""
+    """Return a name that is valid in a subject; raise `InvalidConfiguration` otherwise."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise InvalidTask(f"{what} must be 1 to 64 letters, digits, '_' or '-', got {name!r}")
+        raise InvalidConfiguration(f"{what} must be 1 to 64 letters, digits, '_' or '-', got {name!r}")
     return name
 
 

@@ -1,1 +1,1 @@
-"""What messages give away: exact posteriors (docs/adversary.md), the closed list of all fields, and the audit."""
+"""What messages give away: the closed list of all fields, and the audit."""

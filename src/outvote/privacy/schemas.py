@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from outvote.core.task import MAX_COUNT
+from outvote.presenters import task_fields
 
 _COUNT: Final = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 _NAME: Final = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,80}\Z")]
@@ -215,27 +216,13 @@ CONNECT: Final = Schema(
 )
 TASK_RECORD: Final = Schema(
     "Downward: a task (`….task`), as its operator made it",
-    tuple(
-        Field(name, kind, what, _SET_UP, optional=optional)
-        for name, kind, what, optional in (
-            ("name", "name", "its name", False),
-            ("protocol", "choice", "dme, edme or tally", False),
-            ("arms[]", "words", "names of the variants", False),
-            ("epsilon", "number", "how good is good enough", False),
-            ("delta", "share", "risk of an error", False),
-            ("players", "count", "how many sites", False),
-            ("player_names[]", "name", "which sites", False),
-            ("instances[]", "number", "active players of each instance", False),
-            ("quorum", "choice", "paper or certified", False),
-            ("code", "choice", "how arms are coded", False),
-            ("code_weights[]", "number", "of a Huffman code", False),
-            ("floor", "count", "fewest events that a tally speaks of", True),
-            ("privacy_budget", "number", "of differential privacy", True),
-            ("reward_window", "number", "seconds: a length, not a time", True),
-            ("fallback", "words", "served when stopped", True),
-            ("rules", "count", "version", False),
-            ("tolerate", "count", "liars allowed for", False),
-        )
+    (
+        *(
+            Field(field.core + end, kind, field.help, _SET_UP, optional=True)
+            for field in task_fields.FIELDS
+            for end, kind in field.kind.stored.items()
+        ),
+        Field("rules", "count", "version", _SET_UP),
     ),
 )
 DOWNWARD: Final = Schema(
@@ -275,8 +262,8 @@ LOG_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "event": ("choice", "what happened: one of the names below"),
     "version": ("text", "of the program"),
     "python": ("text", "version of Python"),
-    "edge": ("name", "an edge's name"),
-    "edges": ("name", "names of edges"),
+    "site": ("name", "a site's name"),
+    "sites": ("name", "names of sites, or how many there are"),
     "api": ("text", "address at which it listens"),
     "engine": ("text", "address of the engine"),
     "tasks": ("count", "how many tasks there are"),
@@ -284,10 +271,10 @@ LOG_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "id": ("id", "a task's id"),
     "now": ("id", "the id of the task that takes its place"),
     "protocol": ("choice", "dme, edme or tally"),
-    "arms": ("words", "arms that are out, or how many there are"),
+    "variants": ("words", "variants of a new task, or those that are out"),
     "number": ("count", "number of the elimination"),
-    "remaining": ("count", "arms left"),
-    "winner": ("words", "the arm that is left"),
+    "remaining": ("count", "variants left"),
+    "winner": ("words", "the variant that is left"),
     "count": ("count", "how many, of whatever the line is about; how often it happened since it was last told"),
     "messages": ("count", "messages that count no more"),
     "records": ("count", "records in the log"),
@@ -336,13 +323,14 @@ LOG_EVENTS: Final = frozenset(
         "task_released",
         "task_killed",
         "task_revived",
-        "arms_eliminated",
+        "variants_eliminated",
         "winner_found",
-        "edge_discounted",
+        "site_discounted",
+        "site_with_several_lives",
         "records_refused",
-        "edges_first_heard",
-        "edges_silent",
-        "edges_back",
+        "sites_first_heard",
+        "sites_silent",
+        "sites_back",
         "task_joined",
         "task_left",
         "task_in_no_log",

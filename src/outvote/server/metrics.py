@@ -1,6 +1,6 @@
 """The server's metrics for Prometheus. docs/network.md explains each one; a test compares the two.
 
-They are computed at each scrape, except request counts. Labels hold names chosen by operators (tasks, edges) or fixed
+They are computed at each scrape, except request counts. Labels hold names chosen by operators (tasks, sites) or fixed
 values (routes, methods), never text from a request.
 """
 
@@ -33,13 +33,13 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 BITS: Final = 8
 """Bits in a byte, the unit of Prometheus: a payload of three bits is .375 bytes."""
 GAUGES: Final[tuple[tuple[str, str, Callable[[TaskState], float | None]], ...]] = (
-    ("outvote_task_arms", "Arms of the task.", lambda state: len(state.task.arms)),
-    ("outvote_task_arms_remaining", "Arms that remain.", lambda state: len(state.announced)),
+    ("outvote_task_variants", "Variants of the task.", lambda state: len(state.task.arms)),
+    ("outvote_task_variants_remaining", "Variants that remain.", lambda state: len(state.announced)),
     ("outvote_task_running", "Whether it runs.", lambda state: status(state) in ("running", "held")),
     ("outvote_task_held", "Whether a decision is held back.", lambda state: status(state) == "held"),
-    ("outvote_task_winner_found", "Whether one arm remains.", lambda state: state.winner is not None),
-    ("outvote_task_edges", "Edges that have sent something.", lambda state: len({edge for edge, _ in state.highest})),
-    ("outvote_task_incarnations", "Lives of those edges' stores.", lambda state: len(state.highest)),
+    ("outvote_task_winner_found", "Whether one variant remains.", lambda state: state.winner is not None),
+    ("outvote_task_sites", "Sites that have sent something.", lambda state: len({edge for edge, _ in state.highest})),
+    ("outvote_task_incarnations", "Lives of those sites' stores.", lambda state: len(state.highest)),
     (
         "outvote_task_bound_bytes",
         "Bound on a task's payload; tasks of Tally have none.",
@@ -95,13 +95,13 @@ class ServerCollector(Collector):
         server = self._server
         counts = server.monitor.edge_counts()
         states = [({"state": state}, float(counts[state])) for state in get_args(EdgeState)]
-        yield gauge("outvote_edges", "Edges, by whether they give signs of life.", *states)
+        yield gauge("outvote_sites", "Sites, by whether they give signs of life.", *states)
         several = sum(len(edge.incarnations) > 1 for edge in server.state.edges.values())
-        yield gauge("outvote_edges_with_several_lives", "Edges with several incarnations in the log.", one(several))
+        yield gauge("outvote_sites_with_several_lives", "Sites with several incarnations in the log.", one(several))
         yield gauge(
-            "outvote_edge_last_sign_timestamp_seconds",
-            "When this server last heard of the edge.",
-            *(({"edge": edge}, at) for edge, at in server.monitor.liveness.last.items()),
+            "outvote_site_last_sign_timestamp_seconds",
+            "When this server last heard of the site.",
+            *(({"site": edge}, at) for edge, at in server.monitor.liveness.last.items()),
         )
 
     def _tasks(self) -> Iterable[Metric]:
@@ -110,7 +110,7 @@ class ServerCollector(Collector):
             values = [(labels, value(state)) for labels, state in tasks]
             yield gauge(name, text, *((labels, float(figure)) for labels, figure in values if figure is not None))
         for name, text, kind, unit in (
-            ("outvote_task_messages_total", "Messages; one downward for each player.", "messages", 1),
+            ("outvote_task_messages_total", "Messages; one downward for each site.", "messages", 1),
             ("outvote_task_payload_bytes_total", "Payload of messages.", "bits", BITS),
         ):
             counts = [
@@ -121,7 +121,7 @@ class ServerCollector(Collector):
             yield counter(name, text, *counts)
         yield counter(
             "outvote_task_refused_total",
-            "Records of edges that are no message of the task.",
+            "Records of sites that are no message of the task.",
             *((labels, state.refused) for labels, state in tasks),
         )
 

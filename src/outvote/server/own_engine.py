@@ -9,7 +9,7 @@ from typing import Final
 
 from outvote.access.tls import server_context
 from outvote.access.watched_files import WatchedFiles
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.engine.process import Engine, EngineError
 from outvote.observability.logs import event
 from outvote.server.sync_server import SyncServer
@@ -61,5 +61,5 @@ async def while_certificates_last(engine: Engine) -> None:
             if files.reload(lambda: server_context(certificate)):
                 engine.reload()
                 event(_log, logging.INFO, "engine_certificate_renewed")
-        except InvalidTask:
+        except InvalidConfiguration:
             event(_log, logging.ERROR, "certificate_not_loaded", file=certificate.chain.name)

@@ -22,6 +22,7 @@ from outvote.log.expectation import Expectation
 from outvote.log.log import Log, Reader, Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import DownSubject, discount_record, switch_record, task_record
+from outvote.presenters import task_fields
 from outvote.server.monitor import Monitor
 
 STRAGGLERS: Final = 1.0
@@ -106,13 +107,18 @@ class SyncServer:
         existing = self.state.named(task.name)
         if existing is not None:
             raise NameTaken(
-                f"a task named {task.name!r} exists already ({existing.task_id}): {differences(existing.task, task)}"
+                f"must be a new one, got {task.name!r}, which {existing.task_id} has: "
+                f"{differences(existing.task, task)}",
+                field="name",
+                code="duplicate",
             )
         for task_id, why in self.state.unreadable.items():
             if task_id.rpartition("-")[0] == task.name:  # servers that can read it would reject the new one
                 raise NameTaken(
-                    f"a task named {task.name!r} exists already ({task_id}), and this version cannot read it: {why}. "
-                    f"Choose another name, or delete {task_id}"
+                    f"must be a new one, got {task.name!r}, which {task_id} has, and this version cannot read it: "
+                    f"{why}. Choose another name, or delete {task_id}",
+                    field="name",
+                    code="duplicate",
                 )
 
     async def create(self, task: Task) -> str:
@@ -180,7 +186,7 @@ class SyncServer:
 
     def _known(self, task_id: str) -> TaskState:
         if task_id not in self.state.tasks:
-            raise InvalidTask(f"unknown task: got {task_id!r}, there are {sorted(self.state.tasks) or 'none'}")
+            raise InvalidTask(f"unknown task: got {task_id!r}, look at the tasks")
         return self.state.tasks[task_id]
 
     async def _append_next(self, task_id: str, kind: str, record: bytes) -> None:
@@ -229,6 +235,10 @@ class SyncServer:
 
 def differences(old: Task, new: Task) -> str:
     """Describe how two tasks differ, for the operator."""
-    before, after = old.to_json(), new.to_json()
-    changed = [f"{key} is {before[key]!r}, asked is {after[key]!r}" for key in before if before[key] != after[key]]
+    before, after = task_fields.details(old), task_fields.details(new)
+    changed = [
+        f"{label}: {before.get(label, 'not set')}, asked is {after.get(label, 'not set')}"
+        for label in before | after
+        if before.get(label) != after.get(label)
+    ]
     return "; ".join(changed) or "it is the same in every field"

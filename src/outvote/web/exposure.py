@@ -9,7 +9,7 @@ import ipaddress
 import re
 from typing import Final
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 
 LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """The usual host names of this machine for itself."""
@@ -47,7 +47,7 @@ def check_exposed(what: str, host: str, *, secured: bool, insecure: bool) -> Non
     """Refuse an unprotected address beyond this machine. `what` begins the message: 'the API listens at'."""
     if secured or insecure or is_loopback(host):
         return
-    raise InvalidTask(
+    raise InvalidConfiguration(
         f"{what} {host!r}, which others can reach, and nothing protects it: anybody there could read it or take part. "
         "Give a kit made by `outvote fleet`, or a certificate and tokens; or add --insecure, if all of that network is "
         "trusted"

@@ -6,7 +6,7 @@ what to do. The message of an unexpected error is never sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -44,7 +44,7 @@ class BodyNotJson(OutvoteError, ValueError):
     """The body is not JSON."""
 
 
-class InvalidBody(OutvoteError, ValueError):
+class InvalidBody(InvalidInput):
     """The body is JSON, but with wrong fields or types."""
 
 
@@ -66,19 +66,26 @@ class WrongMethod(OutvoteError):
 
 _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
     (UnknownTask, HTTPStatus.NOT_FOUND, "unknown-task"),
-    (UnknownArm, HTTPStatus.NOT_FOUND, "unknown-arm"),
+    (UnknownArm, HTTPStatus.NOT_FOUND, "unknown-variant"),
     (NoOutstandingDecision, HTTPStatus.CONFLICT, "no-outstanding-decision"),
-    # Not 422: the request is valid, and would succeed if the player had issued that ticket for that arm.
+    # Not 422: the request is valid, and would succeed if the player had issued that ticket for that variant.
     # It happens when an edge has crashed and lost the decisions of its last second.
     (UnknownTicket, HTTPStatus.CONFLICT, "unknown-ticket"),
     (InvalidReward, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-reward"),
-    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # a path contains no other part of a task
     (InvalidBody, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
+    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # a path contains no other part of a task
     (BodyNotJson, HTTPStatus.BAD_REQUEST, "not-json"),
     (BodyTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large"),
     (UnknownPath, HTTPStatus.NOT_FOUND, ""),
     (WrongMethod, HTTPStatus.METHOD_NOT_ALLOWED, ""),
 )
+
+_AT: Final[Mapping[type[OutvoteError], tuple[str, str]]] = {
+    UnknownArm: ("variant", "unknown"),
+    InvalidReward: ("reward", "range"),
+    UnknownTicket: ("ticket", "unknown"),
+}
+"""Field and code of errors of the core, which knows no requests."""
 
 
 def problem(
@@ -102,5 +109,9 @@ def problem_of(error: Exception) -> Problem:
     """Return the problem of an error. One without an entry is a 500, and reveals nothing internal."""
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
-            return problem(name, status.value, error)
+            found = problem(name, status.value, error)
+            if kind not in _AT:
+                return found
+            field, code = _AT[kind]
+            return msgspec.structs.replace(found, field=field, code=code)
     return problem("", 500, "the edge failed at this request: its log says where")

@@ -17,7 +17,7 @@ export async function earned({ variant, ticket }, reward) {
   if (ticket === undefined) return;
   const answer = await fetch(`${EDGE}/v1/tasks/shop/reward`, {
     method: "POST",
-    body: JSON.stringify({ arm: variant, ticket, reward }),
+    body: JSON.stringify({ variant, ticket, reward }),
   });
   if (!answer.ok) throw new Error(await answer.text());
 }

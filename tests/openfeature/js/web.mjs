@@ -14,11 +14,11 @@ const tell = (what, body) =>
 export async function show() {
   const { value: variant, flagMetadata } = flags.getStringDetails("shop", "green");
   if (!flagMetadata.exposure) return { variant }; // the task has ended, or no edge answered
-  const answer = await tell("exposed", { arm: variant });
+  const answer = await tell("exposed", { variant });
   return { variant, ticket: (await answer.json()).ticket };
 }
 
 /** What it earned, from 0 to 1; once for each time that it was shown. */
 export async function earned({ variant, ticket }, reward) {
-  if (ticket !== undefined) await tell("reward", { arm: variant, ticket, reward });
+  if (ticket !== undefined) await tell("reward", { variant, ticket, reward });
 }

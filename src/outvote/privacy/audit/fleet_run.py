@@ -24,6 +24,7 @@ from outvote.demo.fleet import Fleet
 from outvote.demo.setting import TASK, Setting
 from outvote.demo.story import NoWinner
 from outvote.demo.users import Browser
+from outvote.presenters import task_fields
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.markers import Markers
 from outvote.privacy.audit.people import People
@@ -130,7 +131,7 @@ class _Watch:
         self._edges = {name: Browser(edge.url("edge")) for name, edge in fleet.edges.items()}
 
     async def run(self, least_events: int) -> None:
-        status, body = await self._server.send("POST", "/v1/tasks", self._seen.setting.task.to_json())
+        status, body = await self._server.send("POST", "/v1/tasks", task_fields.to_json(self._seen.setting.task))
         if status != 201:
             raise OutvoteError(f"the server refused the audit's task: {body.decode(errors='replace')}")
         living = asyncio.create_task(self._people.live())

@@ -15,6 +15,7 @@ from typing import Any, Final
 from outvote.demo.setting import Setting
 from outvote.privacy import schemas
 from outvote.privacy.audit import frames, payloads, times
+from outvote.privacy.audit.families import family
 from outvote.privacy.audit.findings import Finding, shortened
 from outvote.privacy.audit.fleet_run import Observation, observe
 from outvote.privacy.audit.markers import FORMS
@@ -49,7 +50,7 @@ class Verdict:
         seen, task = self.seen, self.seen.setting.task
         return {
             "protocol": task.protocol,
-            "edges": task.players,
+            "sites": task.players,
             "privacy_budget": task.privacy_budget,
             "floor": task.floor,
             "seed": seen.setting.seed,
@@ -82,7 +83,8 @@ def judged(seen: Observation) -> Verdict:
     known = frames.Known(shown["id"], incarnations, len(task.arms) - 1)
     heard = frames.explained(seen.conversations, known)
     ledger = {"messages": shown["messages"]["up"], "bits": shown["bits"]["up"]}
-    accounts = payloads.accounted(task, heard.sent, events, ledger, seen.first_heard)
+    accounts = payloads.accounted(task, heard.sent, ledger)
+    family(task.protocol).compare(task, accounts, events, seen.first_heard)
     timed = times.judged(times.matched(task, accounts.completed))
     fields, odd = _fields(seen)
     silent = [
@@ -106,7 +108,7 @@ def _fields(seen: Observation) -> tuple[dict[str, int], list[Finding]]:
         counts["columns"] += len(columns)
         known = [f"{table}.{column}" for column in columns]
         note("the stores of edges", [f"{each} is no column" for each in known if each not in schemas.STORE.by_path])
-    state = schemas.TALLY_STATE if seen.setting.task.protocol == "tally" else schemas.VOTES_STATE
+    state = family(seen.setting.task.protocol).state
     for edge, tables in seen.stores.items():
         for _, record in tables.get("tasks", []):
             note(f"store of {edge}", schemas.unexplained(schemas.TASK_RECORD, json.loads(record)))

@@ -92,11 +92,11 @@ class People:
         if status != 200:  # it has not heard of the task yet
             raise ConnectionError("too early")
         found = json.loads(answer)
-        arm = self._setting.task.arms.index(found["arm"] if "arm" in found else found["variant"])
+        arm = self._setting.task.arms.index(found["variant"])
         ticket = found["ticket"] if "ticket" in found else found["metadata"]["ticket"]
         reward = int(self._rng.random() < self._setting.means[arm])
         began = time.monotonic()
-        body = {"arm": self._setting.task.arms[arm], "ticket": ticket, "reward": reward}
+        body = {"variant": self._setting.task.arms[arm], "ticket": ticket, "reward": reward}
         status, _ = await self._send(browser, f"/v1/tasks/{TASK}/reward", user, body)
         if status == 204:
             event = Event(arm, int(ticket), reward, decided, (began, time.monotonic()))
@@ -106,11 +106,11 @@ class People:
         """Requests that are refused: what they hold must not be logged either."""
         user, mark = self._rng.choice(self._people[name]), self._mark
         kind, arm = self._rng.randrange(5), self._setting.task.arms[0]
-        path, body = f"/v1/tasks/{TASK}/reward", {"arm": arm, "reward": 1, "user": mark("field")}
+        path, body = f"/v1/tasks/{TASK}/reward", {"variant": arm, "reward": 1, "user": mark("field")}
         if kind == 1:
-            body = {"arm": mark("arm"), "reward": 1, "ticket": "0"}
+            body = {"variant": mark("variant"), "reward": 1, "ticket": "0"}
         elif kind == 2:
-            body = {"arm": arm, "reward": 1, "ticket": mark("ticket")}
+            body = {"variant": arm, "reward": 1, "ticket": mark("ticket")}
         elif kind == 3:
             path = f"/v1/tasks/{mark('task')}/decide"
         elif kind == 4:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from outvote.privacy.audit.families import family
 from outvote.privacy.audit.judge import Verdict
 from outvote.privacy.audit.markers import FORMS
 from outvote.privacy.audit.times import FALSE_ALARM
@@ -106,9 +107,7 @@ def _floor(verdict: Verdict) -> str:
     task, least = verdict.seen.setting.task, verdict.accounts.least_events
     if least is None:
         return "No message was sent."
-    if task.protocol == "tally":
-        return f"The fewest that one message speaks of is {least}; the floor of this task is {task.floor}."
-    return f"The fewest that a site had before a vote is {least:,}: a vote speaks of an epoch of every arm."
+    return family(task.protocol).floor(task, least)
 
 
 def _times(verdict: Verdict) -> tuple[str, ...]:
@@ -129,25 +128,7 @@ def _times(verdict: Verdict) -> tuple[str, ...]:
 def _learnt(verdict: Verdict) -> list[str]:
     task, accounts = verdict.seen.setting.task, verdict.accounts
     told = [f"The names of the {task.players} sites and of the task, the number of each message, and its time."]
-    if task.protocol == "tally":
-        noisy = task.privacy_budget is not None
-        told.append(
-            "Of each group of events with a variant how many succeeded"
-            + (
-                f", with noise: one event's reward changes the odds of all that is seen by a factor of "
-                f"e^{task.privacy_budget:g} at most."
-                if noisy
-                else "."
-            )
-        )
-        if not noisy:
-            share = accounts.all_or_none / max(accounts.messages, 1)
-            told.append(
-                f"In {accounts.all_or_none} of {accounts.messages} messages ({share:.0%}) all or none succeeded: these "
-                "tell what every event of the group earned, though not whose it was. A privacy budget hides it."
-            )
-    else:
-        told.append("Which variants each site would drop, and nothing else: no count, no reward.")
+    told += family(task.protocol).learnt(task, accounts)
     told.append("That the last event of a group was at most some tenths of a second before its message.")
     told.append("No event, no user, nothing of a request." if verdict.passed else "And what was found above.")
     return told

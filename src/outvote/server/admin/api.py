@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from starlette.applications import Starlette
@@ -17,11 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from outvote.access.tokens import TokenBook
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidInput, InvalidTask, one_of
 from outvote.core.task import Task
 from outvote.log.log_state import TaskState
 from outvote.log.records import check_name
 from outvote.observability import metrics_page
+from outvote.presenters import task_fields
+from outvote.presenters.formats import listed
 from outvote.server import metrics as server_metrics
 from outvote.server.admin.fleet import edge_list
 from outvote.server.admin.guard import AdminGuard, is_known, is_still_known
@@ -31,6 +33,7 @@ from outvote.server.admin.requests import Refused, read_expectation, read_task
 from outvote.server.admin.views import (
     Discounted,
     Health,
+    Status,
     TaskDescription,
     TaskList,
     UnreadableTask,
@@ -116,8 +119,8 @@ class Admin:
         """Discount an edge, usually one whose credential was revoked. Its later messages count again."""
         try:
             edge = check_name("an edge's name", request.path_params["edge"])
-        except InvalidTask as error:
-            raise Refused(422, "invalid-edge", str(error)) from None
+        except InvalidInput as error:
+            raise Refused(422, "invalid-edge", error) from None
         tasks = tuple(await self.stored(self.server.discount(edge)))
         # Checked afterwards: a server that lagged behind has caught up now.
         if edge not in self.server.monitor.edge_names():
@@ -131,10 +134,23 @@ class Admin:
     # ---- queries
 
     async def list(self, request: Request) -> Response:
-        return answer(self.tasks())
+        """List all tasks, or those with a name or a status. An unknown filter is refused: ignored, it would mislead."""
+        asked = request.query_params
+        for name in asked:
+            if name not in ("name", "status"):
+                raise Refused(422, "invalid-query", InvalidInput("is no filter: use name or status", field=name))
+        status = asked.get("status")
+        if status is not None and status not in get_args(Status):
+            problem = f"must be one of {one_of(get_args(Status))}, got {status[:80]!r}"
+            raise Refused(422, "invalid-query", InvalidInput(problem, field="status", code="choice"))
+        every = self.tasks()
+        wanted = (task for task in every.tasks if status in (None, task.status))
+        tasks = tuple(task for task in wanted if asked.get("name", task.name) == task.name)
+        return answer(TaskList(tasks, () if asked else every.unreadable))
 
     async def show(self, request: Request) -> Response:
-        return answer(self.describe_task(self.find(request)))
+        described = self.describe_task(self.find(request))
+        return answer({**msgspec.to_builtins(described), "task": task_fields.to_json(described.task)})
 
     async def edges(self, request: Request) -> Response:
         return answer(edge_list(self.server))
@@ -196,8 +212,8 @@ class Admin:
             return tasks[asked]
         named = self.server.state.named(asked)
         if named is None:
-            names = sorted(state.task.name for state in tasks.values())
-            raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {names or 'none'}")
+            names = sorted(state.task.name for state in tasks.values()) or ["none"]
+            raise Refused(404, "unknown-task", f"unknown task: got {asked!r}, there are {listed(names, most=10)}")
         return named
 
     async def stored(self, change: Awaitable[Any]) -> Any:
@@ -211,9 +227,9 @@ class Admin:
                 f"not confirmed within {PATIENCE:g} s: it may be stored or not. Look at the tasks before you try again",
             ) from None
         except NameTaken as error:
-            raise Refused(409, "name-taken", str(error)) from None
+            raise Refused(409, "name-taken", error) from None
         except InvalidTask as error:  # another change came first
-            raise Refused(409, "tasks-changed", str(error)) from None
+            raise Refused(409, "tasks-changed", error) from None
 
 
 def make_app(

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from outvote.core.task import Task
 from outvote.log.expectation import Expectation
 from outvote.server.admin.fleet import EdgeList
 from outvote.server.admin.requests import LARGEST_BODY, NewTask
-from outvote.server.admin.views import Discounted, Health, TaskDescription, TaskList, TaskSummary
+from outvote.server.admin.views import Discounted, Health, Status, TaskDescription, TaskList, TaskSummary
 from outvote.web.openapi import DOCUMENT, TEXT, Operation, content, document
 from outvote.web.problems import Problem
 
 NO_BODY: Final = "A body is ignored."
 KILL_SWITCH: Final = f"This is the kill switch: edges learn nothing while it is on. {NO_BODY}"
 OPERATIONS: Final[dict[str, Operation]] = {
-    "GET /v1/tasks": Operation("All tasks.", TaskList),
+    "GET /v1/tasks": Operation("All tasks, or those with a name or a status.", TaskList),
     "POST /v1/tasks": Operation(
-        "Create a task; edges begin at once. The body has the fields of a new task, or is a whole record as GET "
-        "returns it under `task`. It is parsed as JSON; the Content-Type is ignored.",
+        "Create a task; edges begin at once. The body is a new task, as GET returns it under `task`. It is parsed as "
+        "JSON; the Content-Type is ignored.",
         TaskSummary,
-        body=(NewTask, Task),
+        body=NewTask,
         status="201",
     ),
-    "GET /v1/tasks/{task}": Operation("One task: its arms, messages, bits and edges.", TaskDescription),
+    "GET /v1/tasks/{task}": Operation("One task: its variants, messages, bits and edges.", TaskDescription),
     "DELETE /v1/tasks/{task}": Operation("Delete a task: edges forget it, and its name is free again.", status="204"),
     "POST /v1/tasks/{task}/stop": Operation(
-        "Stop a task: no more arms are eliminated; edges serve the winner or the fallback, and send nothing. Stopping "
-        f"again does no harm. {NO_BODY}",
+        "Stop a task: no more variants are eliminated; edges serve the winner or the fallback, and send nothing. "
+        f"Stopping again does no harm. {NO_BODY}",
         TaskSummary,
     ),
     "POST /v1/tasks/{task}/kill": Operation(f"Edges serve the fallback at once. {KILL_SWITCH}", TaskSummary),
@@ -66,7 +65,7 @@ _REFUSALS: Final = {
     "404": "There is no such task or edge.",
     "409": "The name is taken, or another change came first.",
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
-    "422": "The task, the expectation or the name is invalid.",
+    "422": "The task, the expectation, the name or the query is invalid: `field` names what is.",
     "500": "The server failed.",
     "503": "The engine did not confirm the change in time: it may or may not be stored.",
 }
@@ -86,6 +85,19 @@ def openapi() -> dict[str, Any]:
         "supported wherever GET is."
     )
     paths = openapi_document["paths"]
+    paths["/v1/tasks"]["get"]["parameters"] = [
+        {"name": "name", "in": "query", "description": "Only the task with this name.", "schema": {"type": "string"}},
+        {
+            "name": "status",
+            "in": "query",
+            "description": "Only tasks with this status.",
+            "schema": {"type": "string", "enum": list(get_args(Status))},
+        },
+    ]
+    paths["/v1/tasks"]["get"]["responses"]["422"] = {"description": _REFUSALS["422"], **content(Problem)}
+    described = openapi_document["components"]["schemas"]["TaskDescription"]
+    described["properties"]["task"] = {"$ref": "#/components/schemas/NewTask"}
+    del openapi_document["components"]["schemas"]["Task"]
     paths["/healthz"]["get"]["responses"]["503"] = {"description": "The server is unavailable.", **content(Health)}
     paths["/v1/tasks"]["post"]["responses"]["201"]["headers"] = {
         "Location": {"description": "Path of the task.", "schema": {"type": "string"}}

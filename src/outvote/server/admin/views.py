@@ -10,16 +10,13 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from outvote.core.codes import Codebook
-from outvote.core.ledger import bits_bound
-from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
-from outvote.core.votes.server import VoteServer
 from outvote.log.expectation import Expectation
 from outvote.log.history import Discount
 from outvote.log.log_state import TaskState
+from outvote.presenters.lookup import presenter
 
-Status: TypeAlias = Literal["running", "held", "finished", "stopped"]
+Status: TypeAlias = Literal["running", "held", "killed", "finished", "stopped"]
 
 
 # ---- types of answers
@@ -41,8 +38,8 @@ class Messages(msgspec.Struct, frozen=True):
 
 
 class Bits(msgspec.Struct, frozen=True):
-    """Payload bits. `bound` is that of Lemma 2 or Theorem 4, `most` the maximum with the codes in use; Tally has
-    neither. `instance` is the part that names the instance of a vote."""
+    """Payload bits. `bound` is that of Lemma 2 or Theorem 4, `most` the maximum with the codes in use; both only for
+    votes. `instance` is the part that names the instance of a vote."""
 
     up: int
     down: int
@@ -89,8 +86,8 @@ class TaskList(msgspec.Struct, frozen=True):
 
 
 class EliminationView(msgspec.Struct, frozen=True):
-    """The elimination of an arm: its number, its sequence in the log, the number of the task's messages before it, and
-    when it was stored, in seconds since 1970."""
+    """The elimination of a variant: its number, its sequence in the log, the number of the task's messages before it,
+    and when it was stored, in seconds since 1970."""
 
     number: int
     record: int
@@ -98,11 +95,11 @@ class EliminationView(msgspec.Struct, frozen=True):
     at: float
 
 
-class ArmView(msgspec.Struct, frozen=True):
-    """One arm. Tally has trials, successes, the estimated mean with its confidence interval, and the share of the
-    evidence needed to eliminate the arm, from 0 to 1. Votes are counted by instance."""
+class VariantView(msgspec.Struct, frozen=True):
+    """One variant. Counts have trials, successes, the estimated mean with its confidence interval, and the share of the
+    evidence needed to eliminate the variant, from 0 to 1. Votes are counted by instance."""
 
-    arm: str
+    variant: str
     index: int
     state: Literal["remaining", "eliminated"]
     eliminated: EliminationView | None
@@ -115,8 +112,8 @@ class ArmView(msgspec.Struct, frozen=True):
 
 
 class LiftView(msgspec.Struct, frozen=True):
-    """Lead of the leader over one other arm: the difference of their means, absolute and relative to the rival's mean.
-    None means unbounded or unknown. All intervals hold simultaneously, at all times."""
+    """Lead of the leader over one other variant: the difference of their means, absolute and relative to the rival's
+    mean. None means unbounded or unknown. All intervals hold simultaneously, at all times."""
 
     rival: str
     difference: float
@@ -137,19 +134,19 @@ class EdgeView(msgspec.Struct, frozen=True):
 
 
 class TaskDescription(TaskSummary, frozen=True):
-    """Full description of one task. `task` is its record, from which it can be created again. `stopped_at` is when it
-    was stopped, `expectation` what operators stated last. Tally only: `leader` is the remaining arm with the highest
-    mean, `lifts` its lead over each other arm, and `disagreement` by how many standard deviations the sites' results
-    differ more than chance allows, at the last check. `discounted` are the edges whose messages no longer count;
-    `messages`, `bits` and `edges` still include them."""
+    """Full description of one task. `task` is what it was created with, from which it can be created again.
+    `stopped_at` is when it was stopped, `expectation` what operators stated last. Counts only: `leader` is the
+    remaining variant with the highest mean, `lifts` its lead over each other variant, and `disagreement` by how many
+    standard deviations the sites' results differ more than chance allows, at the last check. `discounted` are the edges
+    whose messages no longer count; `messages`, `bits` and `edges` still include them."""
 
     stopped_at: float | None
     expectation: Expectation | None
-    arms: tuple[ArmView, ...]
+    variants: tuple[VariantView, ...]
     leader: str | None
     disagreement: float | None
     lifts: tuple[LiftView, ...]
-    votes_needed: tuple[float, ...]
+    votes_needed: tuple[int, ...]
     edges: tuple[EdgeView, ...]
     discounted: tuple[Discount, ...]
     task: Task
@@ -171,14 +168,14 @@ class Health(msgspec.Struct, frozen=True):
 
 def status(state: TaskState) -> Status:
     """Return the status of a task. A task with a winner stays finished when it is stopped."""
-    server = state.server
-    if state.winner is not None:
-        return "finished"
-    if isinstance(server, VoteServer) and server.finished and state.proposal() is None:  # Remark 1: several may remain
+    if state.killed and not state.stopped:
+        return "killed"
+    # Votes may end with several variants (Remark 1); what the core has decided and the log lacks is under way.
+    if state.winner is not None or (state.server.finished and state.proposal() is None):
         return "finished"
     if state.stopped:
         return "stopped"
-    return "held" if isinstance(server, TallyServer) and server.held else "running"
+    return "held" if state.server.held else "running"
 
 
 def summary(state: TaskState) -> TaskSummary:
@@ -194,15 +191,15 @@ def summary(state: TaskState) -> TaskSummary:
         remaining=tuple(task.arms[arm] for arm in state.announced),
         stopped=state.stopped,
         killed=state.killed,
-        held=isinstance(state.server, TallyServer) and state.server.held,
-        hold_reason=state.server.hold_reason if isinstance(state.server, TallyServer) else None,
+        held=state.server.held,
+        hold_reason=state.server.hold_reason,
         messages=Messages(ledger.up_messages, ledger.down_messages),
         bits=Bits(
             up=ledger.up_bits,
             down=ledger.down_bits,
             total=ledger.total_bits,
             bound=ledger.bound,
-            most=None if ledger.bound is None else most_bits(task),
+            most=None if ledger.bound is None else presenter(task.protocol).bits_bound(state)[0],
             instance=ledger.instance_bits,
         ),
         refused=state.refused,
@@ -212,69 +209,43 @@ def summary(state: TaskState) -> TaskSummary:
 
 def description(state: TaskState) -> TaskDescription:
     """Describe a task in full."""
-    short = summary(state)
-    leader = _leader(state)
+    task, short, present = state.task, summary(state), presenter(state.task.protocol)
+    leader = present.leader(state)
     return TaskDescription(
         **{name: getattr(short, name) for name in short.__struct_fields__},
         stopped_at=state.history.stopped,
         expectation=state.expectation,
-        arms=_arms(state),
-        leader=None if leader is None else state.task.arms[leader],
-        disagreement=state.server.disagreement if isinstance(state.server, TallyServer) else None,
-        lifts=() if leader is None else _lifts(state, leader),
-        votes_needed=tuple(active / 2 for active in state.task.instances),
+        variants=_variants(state),
+        leader=None if leader is None else task.arms[leader],
+        disagreement=present.disagreement(state),
+        lifts=tuple(
+            LiftView(task.arms[rival], lift.difference, lift.difference_interval, lift.relative, lift.relative_interval)
+            for rival, lift in ([] if leader is None else present.lifts(state, leader))
+        ),
+        votes_needed=present.votes_needed(task),
         edges=_edges(state),
         discounted=tuple(state.discounted),
-        task=state.task,
+        task=task,
     )
 
 
-def _arms(state: TaskState) -> tuple[ArmView, ...]:
-    task, server = state.task, state.server
+def _variants(state: TaskState) -> tuple[VariantView, ...]:
     eliminated = {
         arm: EliminationView(number, *moment)
         for number, (elimination, moment) in enumerate(zip(state.eliminations, state.history.eliminations, strict=True))
         for arm in elimination.arms
     }
-    tally = server if isinstance(server, TallyServer) else None
-    votes = server if isinstance(server, VoteServer) else None
+    present = presenter(state.task.protocol)
     return tuple(
-        ArmView(
-            arm=name,
+        VariantView(
+            variant=name,
             index=index,
             state="eliminated" if index in eliminated else "remaining",
             eliminated=eliminated.get(index),
-            trials=UNSET if tally is None else tally.trials(index),
-            successes=UNSET if tally is None else tally.successes(index),
-            mean=UNSET if tally is None else tally.mean(index),
-            interval=UNSET if tally is None else tally.interval(index),
-            evidence=UNSET if tally is None else tally.evidence_share(index),
-            votes=UNSET if votes is None else tuple(votes.votes(index, i) for i in range(len(task.instances))),
+            **present.variant(state, index),
         )
-        for index, name in enumerate(task.arms)
+        for index, name in enumerate(state.task.arms)
     )
-
-
-def _leader(state: TaskState) -> int | None:
-    """Return the remaining arm with the highest mean, the lowest index of equals; None for tasks of votes."""
-    if not isinstance(state.server, TallyServer):
-        return None
-    means = {arm: state.server.mean(arm) for arm in state.announced}
-    known = {arm: mean for arm, mean in means.items() if mean is not None}
-    return max(known, key=lambda arm: (known[arm], -arm), default=None)
-
-
-def _lifts(state: TaskState, leader: int) -> tuple[LiftView, ...]:
-    """Return the lead over each other arm with reported events."""
-    assert isinstance(state.server, TallyServer)
-    lifts = []
-    for rival, name in enumerate(state.task.arms):
-        if rival != leader and state.server.trials(rival):
-            lift = state.server.lift(leader, rival)
-            lifts.append(
-                LiftView(name, lift.difference, lift.difference_interval, lift.relative, lift.relative_interval)
-            )
-    return tuple(lifts)
 
 
 def _edges(state: TaskState) -> tuple[EdgeView, ...]:
@@ -283,18 +254,3 @@ def _edges(state: TaskState) -> tuple[EdgeView, ...]:
         before = newest[edge].incarnations if edge in newest else ()
         newest[edge] = EdgeView(edge, (*before, incarnation), last, several_lives=edge in newest)
     return tuple(newest[edge] for edge in sorted(newest))
-
-
-# ---- bits
-
-
-def most_bits(task: Task) -> int:
-    """Return the most bits that a task of votes can cost: the bound of Lemma 2 or Theorem 4, or more with longer codes.
-
-    The theorem omits the bits that name the instance, and the longest Huffman codewords are longer than ⌈log₂K⌉.
-    """
-    book = Codebook(task)
-    longest = max(len(word) for word in book.arm_words)
-    votes = task.players * (len(task.arms) - 1)
-    up = votes * len(task.instances) * (longest + book.instance_bits)
-    return max(bits_bound(task), up + votes * longest)

@@ -1,0 +1,1 @@
+"""What people are told: the fields of a task, and of each protocol what its messages and its answers mean. Pure."""
