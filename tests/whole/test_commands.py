@@ -293,15 +293,11 @@ def test_edges_are_listed_with_their_state(
     assert json.loads((tmp_path / "edges.json").read_text())["silent_after"] == found["silent_after"]
 
 
-def test_a_moment_is_told_with_how_long_ago_it_was() -> None:
-    assert when(1e9 - 120, 1e9).endswith(" (2 min ago)")
-
-
 def test_times_are_told_in_the_zone_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        assert when(1e9, 1e9 + 60) == "2001-09-09 10:46:40 JST (60 s ago)"
+        assert when(1e9, 1e9 + 120) == "2001-09-09 10:46:40 JST (2 min ago)"
     finally:
         monkeypatch.undo()
         time.tzset()
