@@ -396,14 +396,3 @@ def test_arguments_that_cannot_be_are_one_line(
     err = capsys.readouterr().err
     assert error in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("action", ["create", "list", "show", "stop", "delete", "watch", "expect", "edges"])
-def test_every_action_explains_itself_with_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["task", action, "--help"])
-    assert stop.value.code == 0
-    out = capsys.readouterr().out
-    assert f"outvote task {action}" in out.partition("example")[2]
-    assert "--json" in out
-    assert "--server" in out
