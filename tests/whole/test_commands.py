@@ -92,7 +92,7 @@ def test_a_task_is_deleted_once_a_person_says_so(server: Running, capsys: pytest
     delete = [*OUTVOTE, "task", "delete", "shop", "--server", server.url("server")]
     refusal = subprocess.run(delete, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert refusal.returncode == 2
-    assert refusal.stderr == "outvote task: error: yes is needed where nobody can be asked: give --yes\n"
+    assert refusal.stderr == "outvote task: error: nobody can be asked here: give --yes to delete it\n"
     for answer, code, said in (
         ("n", 1, "error: nothing was deleted"),
         ("\4", 1, "error: nothing"),
@@ -309,7 +309,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     at = ["task", "--server", server.url("server")]
     made = task(capsys, server, *CREATE)
     taken = refused(capsys, 1, *at, *CREATE, "--delta", ".1")
-    assert taken == f"name must be a new one, got 'shop', which {made['id']} has: δ: 0.05, asked is 0.1"
+    assert taken == f"name must be a new one, got 'shop', which {made['id']} has: delta is 0.05, asked is 0.1"
     one = ["create", "--name", "x", "--variants", "red", "--sites", "2"]
     assert refused(capsys, 2, *at, *one).startswith("variants must")
     assert "epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--variants", "4", "--sites", "3")
