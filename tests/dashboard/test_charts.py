@@ -218,10 +218,8 @@ def figures() -> tuple[charts.Figure, ...]:
 
 def _figures() -> Iterator[charts.Figure]:
     for shown in (running(), Story().finish().shown, Story().stop().shown, many(10), running(privacy_budget=1.0)):
-        yield figure_of(charts.means, shown)
         yield charts.timeline(shown, LATER)
-        if shown.lifts:
-            yield figure_of(charts.lifts, shown)
+        yield from filter(None, (charts.means(shown), charts.lifts(shown)))
     for shown in (Story(**SOON).shown, voting(), voting(protocol="edme", instances=2)):
         yield figure_of(charts.votes, shown)
 
