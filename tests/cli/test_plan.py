@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import pytest
 
+from outvote.cli import plan as command
 from outvote.cli.main import main
+from outvote.planner import plan
+from outvote.planner.question import ask
 
 QUICK = ["plan", "--variants", "3", "--sites", "6", "--difference", ".3"]
 
@@ -37,9 +42,54 @@ def test_the_json_has_inputs_and_one_object_for_each_protocol(capsys: pytest.Cap
     assert sum(each["recommended"] for each in told["protocols"]) == 1
 
 
+def test_no_number_and_no_word_is_cut_on_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plan.make(ask(variants=3, sites=6, difference=0.3, traffic=1))
+    large = {"draws": 814_678_412_345.0, "low": 814_620_612_345.0, "high": 814_730_412_345.0, "bits_up": 12_833_123.0}
+    options = [replace(each, estimate=replace(each.estimate, **large), days=1e9) for each in made.options]
+    monkeypatch.setenv("COLUMNS", "80")
+    command.show(replace(made, options=options))
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.count("814,678,412,345") == out.count("12,833,123 + ") == len(options)
+    assert len(re.findall(r"need\s+814,620,612,345\s+to\s+814,730,412,345\s+events", out)) == len(options)
+
+
+@pytest.mark.parametrize(
+    ("written", "sites", "traffic"),
+    [
+        ("50,000", 2, 50_000),
+        ("12,500", 3, 12_500),
+        ("1e4", 2, 10_000),
+        ("9000,400", 2, 9_400),
+        ("900, 400", 2, 1_300),
+        ("1,2,3", 3, 6),
+    ],
+)
+def test_traffic_is_one_number_or_one_for_each_site(
+    written: str, sites: int, traffic: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "tasks", lambda question: [])
+    monkeypatch.setattr(plan, "left_out", lambda question: [])
+    assert main(["plan", "--sites", str(sites), "--delta", "5%", "--traffic", written, "--json"]) == 0
+    inputs = json.loads(capsys.readouterr().out)["inputs"]
+    assert (inputs["traffic"], inputs["delta"]) == (traffic, 0.05)
+
+
+def test_traffic_that_can_be_read_in_two_ways_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--sites", "3", "--traffic", "900,400,400"]) == 2
+    error = (
+        "traffic can be read as one number or as one for each of the 3 sites, got '900,400,400': write 900400400, or"
+    )
+    assert f"{error} '900, 400, 400'" in capsys.readouterr().err
+
+
 def test_bad_input_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     """`tests/planner` has all that is refused."""
-    assert main([*QUICK, "--traffic", "0"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("outvote plan: error: traffic must be a number of events a day above 0, got 0")
-    assert err.count("\n") == 1
+    for traffic, error in (("0", "be a number of events a day above 0, got 0"), ("x", "be a number like 50000")):
+        assert main([*QUICK, "--traffic", traffic]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"outvote plan: error: traffic must {error}")
+        assert err.count("\n") == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from outvote import quantities
 from outvote.cli.options import add_json, number, numbers, write_result
 from outvote.core.errors import InvalidInput, InvalidSettings
 
@@ -132,14 +131,15 @@ def _law_or_weights(text: str) -> str | list[float]:
 
 def _traffic(text: str, sites: float) -> float | list[float]:
     """One number, or one for each site. `900,400` could be either if there are two sites, and is refused."""
-    parts = text.split(",")
     try:
-        one = quantities.number(text)
-        if len(parts) == sites and len(parts) > 1 and not any(part.startswith("0") for part in parts):
-            problem = f"can be read as one number or as one for each of the {sites} sites, got {text!r}"
-            raise InvalidSettings(f"{problem}: write {one}, or {text.replace(',', ', ')!r}", field="traffic")
-        return one
-    except InvalidInput as error:
-        if isinstance(error, InvalidSettings) or len(parts) == 1:
+        one = number(text)
+    except InvalidInput:
+        try:
+            return numbers(text)
+        except InvalidInput as error:
             raise error.named("traffic") from None
-    return [quantities.number(part) for part in parts]
+    parts = text.split(",")
+    if len(parts) > 1 and len(parts) == sites and not any(part.startswith("0") for part in parts):
+        problem = f"can be read as one number or as one for each of the {sites} sites, got {text!r}"
+        raise InvalidSettings(f"{problem}: write {one}, or {text.replace(',', ', ')!r}", field="traffic")
+    return one
