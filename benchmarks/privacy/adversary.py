@@ -45,7 +45,7 @@ class Transcript:
 
 def listen(settings: Settings, seed: np.random.SeedSequence) -> Transcript:
     """Run a protocol until one arm is left, and keep what each player sends. One draw is one turn of Algorithm 1."""
-    task, means = settings.task, settings.environment.means
+    task, means = settings.task, settings.means
     apart = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1))  # of what is drawn for players
     rng = random.Random(int(apart.generate_state(1)[0]))
     fleet = make_fleet(settings.protocol, task, settings.active_players, rng)

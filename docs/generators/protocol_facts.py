@@ -5,7 +5,7 @@ from __future__ import annotations
 from outvote.core.protocols import REGISTRY
 from outvote.core.votes.player import ARM_TRANSITIONS
 from outvote.core.votes.schedule import Schedule, paper_log_eta
-from outvote.simulation.fleets import BASELINES
+from outvote.simulation.registry import BASELINES
 
 
 def arm_states() -> str:
@@ -40,7 +40,7 @@ def pulls_per_player() -> str:
 
 def protocol_names() -> str:
     """Every protocol and baseline that `outvote simulate` runs."""
-    names = {name: entry.summary for name, entry in REGISTRY.items()} | BASELINES
+    names = {name: entry.summary for name, entry in (REGISTRY | BASELINES).items()}
     return "\n".join(
         ["| name | what it is |", "|---|---|", *(f"| `{name}` | {what} |" for name, what in names.items())]
     )

@@ -44,8 +44,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def settings_of(protocol: str, options: dict[str, Any]) -> Settings:
     chosen = dict(options)
-    if protocol != "edme":
-        chosen.pop("instances", None)
+    chosen.pop("active_players" if protocol == "edme" else "instances", None)
     return read_settings(protocol=protocol, trials=1, grid=chosen["horizon"], engine="core", **chosen)
 
 
@@ -63,7 +62,7 @@ def test_engine_agrees_with_the_pseudocode_draw_for_draw(protocol: str, name: st
     settings = settings_of(protocol, SETTINGS[name])
     seed = np.random.SeedSequence(20)
     players, uniforms = map(list, zip(*trial_draws(settings, seed), strict=True))
-    means = settings.environment.means
+    means = settings.means
     expected = run_pseudocode(
         protocol,
         means=means,

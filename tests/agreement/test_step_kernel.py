@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,17 +24,23 @@ def random_settings(number: int) -> Settings:
     means = rng.choice([rng.random(arms), np.round(rng.random(arms), 1), rng.integers(0, 2, arms).astype(float)])
     weights = rng.random(players) * (rng.random(players) < 0.8)
     weights[rng.integers(players)] = 1.0
+    activity = weights.tolist() if rng.random() < 0.6 else "80-20"
+    active_players = float(rng.uniform(0.3, players)) if rng.random() < 0.7 else None
+    own: dict[str, Any] = {"active_players": active_players}
+    if protocol == "edme":
+        own = {"instances": int(rng.integers(1, 9))}
+    epsilon, delta = float(rng.uniform(0.8, 0.99)), float(rng.uniform(0.05, 0.99))
+    quorum, code = str(rng.choice(["paper", "certified"])), str(rng.choice(["binary", "truncated"]))
+    if protocol in ("dme", "edme"):
+        own |= {"quorum": quorum, "code": code}
     return read_settings(
+        **own,
         protocol=protocol,
         means=means.tolist(),
         players=players,
-        activity=weights.tolist() if rng.random() < 0.6 else "80-20",
-        active_players=float(rng.uniform(0.3, players)) if rng.random() < 0.7 else None,
-        instances=int(rng.integers(1, 9)) if protocol == "edme" else None,
-        epsilon=float(rng.uniform(0.8, 0.99)),
-        delta=float(rng.uniform(0.05, 0.99)),
-        quorum=str(rng.choice(["paper", "certified"])),
-        code=str(rng.choice(["binary", "truncated"])),
+        activity=activity,
+        epsilon=epsilon,
+        delta=delta,
         horizon=int(rng.integers(1_000, 8_000)) * int(rng.integers(1, 4)),
         grid=int(rng.integers(1, 60)),
         trials=1,

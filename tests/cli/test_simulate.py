@@ -100,7 +100,7 @@ def test_a_trace_says_who_is_active(capsys: pytest.CaptureFixture[str], tmp_path
     trace = tmp_path / "who.txt"
     trace.write_text("0\n1\n2\n" * 2000)
     record = json_of(capsys, *SHORT, "--activity", str(trace), "--horizon", "6e3")
-    assert record["activity"] == "trace"
+    assert record["activity"] == f"trace {trace}"
     assert record["finished"]["share"] == 1
 
 
@@ -110,7 +110,7 @@ BAD_INPUT = {
     "--problem 1": ("problem or means", "both"),
     "--epsilon 0": ("epsilon", "0", "above 0 and below 1"),
     "--players many": ("--players", "'many'", "number"),
-    "--protocol tally9": ("tally9", "'dme', 'edme'"),
+    "--protocol tali": ("protocol 'tali' is unknown", "'dme', 'edme'"),
     "--protocol dme --instances 4": ("instances", "edme"),
     "--quorum half": ("'half'", "'paper', 'certified'"),
     "--activity sometimes": ("'sometimes'", "uniform"),
@@ -124,7 +124,7 @@ BAD_INPUT = {
     "--grid 0": ("grid", "0", "at least 1"),
     "--engine warp": ("'warp'", "'core'"),
     "--workers 0": ("workers", "0", "at least 1"),
-    "--dask nowhere:1": ("no Dask scheduler answers", "nowhere:1"),
+    "--dask nowhere:1": ("dask", "none answers at", "nowhere:1"),
     "--plot nowhere/x.png": ("the plot", "existing folder"),
     "--plot regret.gif": ("'.png'", "regret.gif"),
     "--json nowhere/x.json": ("the JSON file", "existing folder"),

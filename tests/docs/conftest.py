@@ -1,4 +1,4 @@
-"""The terminals in which guides are followed; nothing that they start outlives a test."""
+"""The terminals in which guides are followed; nothing that they start, or register, outlives a test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from pathlib import Path
 import pytest
 
 from docs.terminals import Terminals
+from outvote.core.protocols import REGISTRY
+from outvote.simulation.registry import BASELINES
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    protocols, baselines = set(REGISTRY), set(BASELINES)
+    yield
+    for name in set(REGISTRY) - protocols:
+        del REGISTRY[name]
+    for name in set(BASELINES) - baselines:
+        del BASELINES[name]
 
 
 @pytest.fixture

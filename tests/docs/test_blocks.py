@@ -27,7 +27,6 @@ import yaml
 
 from docs.blocks import ANY_FENCE, BLOCKS, DOCS, DOCUMENTS, FENCE, ROOT, Block
 from outvote.cli.main import main, make_parser
-from outvote.core import protocols
 from outvote.core import task as tasks
 from outvote.edge import openapi as edge_openapi
 from outvote.engine.process import find_binary
@@ -80,12 +79,10 @@ def cases(*languages: str) -> pytest.MarkDecorator:
 
 @cases("python")
 def test_programs_run_and_print_what_is_written(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a guide registers does not stay. The pieces of a file are run by its own test."""
+    """The pieces of a file are run by its own test."""
     if is_a_piece(block):
         return
     monkeypatch.syspath_prepend(str(DOCS / "howto"))
-    monkeypatch.setattr(protocols, "REGISTRY", dict(protocols.REGISTRY))
-    monkeypatch.setattr(tasks, "PROTOCOLS", tasks.PROTOCOLS)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(block.text, block.name, "exec"), {"__name__": "block"})

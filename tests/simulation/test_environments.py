@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings
 from outvote.simulation.environments import (
     PROBLEMS,
     BetaLaw,
     Environment,
-    World,
+    Means,
     bernoulli,
     best_arms,
     good_arms,
@@ -21,7 +21,7 @@ from outvote.simulation.environments import (
 )
 
 
-def started(environment: Environment, *, players: int = 5, horizon: int = 100, seed: int = 0) -> World:
+def started(environment: Environment, *, players: int = 5, horizon: int = 100, seed: int = 0) -> Means:
     return environment.start(players=players, horizon=horizon, rng=np.random.default_rng(seed))
 
 
@@ -62,7 +62,7 @@ def test_beta_rewards_of_a_certain_arm_are_certain(mean: float) -> None:
 
 @pytest.mark.parametrize("concentration", [0.0, -1.0, math.nan, math.inf])
 def test_a_concentration_that_cannot_be_is_refused(concentration: float) -> None:
-    with pytest.raises(InvalidTask, match=f"above 0, got {concentration}"):
+    with pytest.raises(InvalidSettings, match=f"above 0, got {concentration}"):
         BetaLaw(concentration)
 
 
@@ -71,27 +71,27 @@ def test_a_concentration_that_cannot_be_is_refused(concentration: float) -> None
 
 def test_by_default_means_are_the_same_for_everybody_and_always() -> None:
     world = started(Environment((0.7, 0.2)))
-    assert world(0, 1) == world(4, 100) == (0.7, 0.2)
+    assert world(0, 1, None, None) == world(4, 100, None, None) == (0.7, 0.2)
 
 
 def test_site_effects_differ_by_player_and_stay_within_a_trial() -> None:
     world = started(Environment((0.7, 0.5, 0.1), spread=0.5))
-    means = [tuple(world(player, 1)) for player in range(5)]
+    means = [tuple(world(player, 1, None, None)) for player in range(5)]
     assert len(set(means)) == 5
     assert all(0 < mean < 1 for row in means for mean in row)
-    assert [tuple(world(player, 99)) for player in range(5)] == means
+    assert [tuple(world(player, 99, None, None)) for player in range(5)] == means
 
 
 def test_site_effects_come_from_the_generator_that_is_passed_in() -> None:
     environment = Environment((0.7, 0.5), spread=0.5)
-    first, again, other = (started(environment, seed=seed)(0, 1) for seed in (1, 1, 2))
+    first, again, other = (started(environment, seed=seed)(0, 1, None, None) for seed in (1, 1, 2))
     assert first == again != other
 
 
 def test_site_effects_are_normal_on_the_logit_scale() -> None:
     world = started(Environment((0.7, 0.2), spread=0.5), players=10_000)
     for arm, mean in enumerate((0.7, 0.2)):
-        logits = [math.log(m / (1 - m)) for m in (world(player, 1)[arm] for player in range(10_000))]
+        logits = [math.log(m / (1 - m)) for m in (world(player, 1, None, None)[arm] for player in range(10_000))]
         # standard errors .005 and .0035; six of them: a false alarm in 1e8
         assert float(np.mean(logits)) == pytest.approx(math.log(mean / (1 - mean)), abs=0.03)
         assert float(np.std(logits)) == pytest.approx(0.5, abs=0.022)
@@ -99,20 +99,20 @@ def test_site_effects_are_normal_on_the_logit_scale() -> None:
 
 def test_a_certain_arm_has_no_site_effect() -> None:
     world = started(Environment((1.0, 0.0, 0.5), spread=2.0))
-    assert all(list(world(player, 1)[:2]) == [1.0, 0.0] for player in range(5))
+    assert all(list(world(player, 1, None, None)[:2]) == [1.0, 0.0] for player in range(5))
 
 
 def test_a_wild_spread_still_gives_means() -> None:
     world = started(Environment((0.7, 0.2), spread=1e5), players=100)
-    assert all(0.0 <= mean <= 1.0 for player in range(100) for mean in world(player, 1))
+    assert all(0.0 <= mean <= 1.0 for player in range(100) for mean in world(player, 1, None, None))
 
 
 def test_drifting_means_go_in_a_straight_line_from_start_to_end() -> None:
     world = started(Environment((0.7, 0.1), drift_to=(0.3, 0.9)), horizon=200)
-    assert list(world(0, 0)) == pytest.approx([0.7, 0.1])
-    assert list(world(3, 50)) == pytest.approx([0.6, 0.3])
-    assert list(world(0, 100)) == pytest.approx([0.5, 0.5])
-    assert list(world(1, 200)) == pytest.approx([0.3, 0.9])
+    assert list(world(0, 0, None, None)) == pytest.approx([0.7, 0.1])
+    assert list(world(3, 50, None, None)) == pytest.approx([0.6, 0.3])
+    assert list(world(0, 100, None, None)) == pytest.approx([0.5, 0.5])
+    assert list(world(1, 200, None, None)) == pytest.approx([0.3, 0.9])
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,16 @@ def test_drifting_means_go_in_a_straight_line_from_start_to_end() -> None:
         ((0.5, 0.4), -1.0, None, ["spread", "at least 0", "got -1.0"]),
         ((0.5, 0.4), math.inf, None, ["spread", "at least 0", "got inf"]),
         ((0.5, 0.4), math.nan, None, ["spread", "at least 0", "got nan"]),
-        ((0.5, 0.4), 0.0, (0.5,), ["drift_to", "at least 2", "got 1"]),
+        ((0.5, 0.4), 0.0, (0.5,), ["drift_to", "2 arms", "got 1"]),
         ((0.5, 0.4), 0.0, (0.5, 2.0), ["drift_to", "from 0 to 1", "got 2.0"]),
         ((0.5, 0.4), 0.0, (0.5, 0.4, 0.3), ["drift_to", "2 arms", "got 3"]),
-        ((0.5, 0.4), 0.1, (0.4, 0.5), ["drift_to or spread", "[0.4, 0.5]", "0.1"]),
+        ((0.5, 0.4), 0.1, (0.4, 0.5), ["drift_to cannot go with a spread", "[0.4, 0.5]", "0.1"]),
     ],
 )
 def test_an_environment_that_cannot_be_is_refused(
     means: tuple[float, ...], spread: float, drift_to: tuple[float, ...] | None, parts: list[str]
 ) -> None:
-    with pytest.raises(InvalidTask) as caught:
+    with pytest.raises(InvalidSettings) as caught:
         Environment(means, spread=spread, drift_to=drift_to)
     for part in parts:
         assert part in str(caught.value)
@@ -155,7 +155,7 @@ def test_a_pull_gives_the_reward_and_the_gap_to_the_best_arm() -> None:
 
 
 def test_a_pull_is_judged_by_the_means_of_its_player_and_draw() -> None:
-    by_site = puller(Environment((0.7, 0.2), spread=1.0), lambda player, draw: ((0.7, 0.2), (0.1, 0.9))[player])
+    by_site = puller(Environment((0.7, 0.2), spread=1.0), lambda player, *rest: ((0.7, 0.2), (0.1, 0.9))[player])
     assert by_site(0, 1, 1, 0.5) == pytest.approx((0.0, 0.5))
     assert by_site(1, 1, 1, 0.5) == (1.0, 0.0)
     environment = Environment((0.0, 1.0), drift_to=(1.0, 0.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     what.add_argument(
         "--instances", type=number_or_numbers, help="edme only: M, or an increasing list of N_γ like 1,16,64 (8)"
     )
-    what.add_argument("--quorum", default="paper", help="how η is chosen: paper or certified (paper)")
+    what.add_argument("--quorum", help="how η is chosen: paper or certified (paper)")
     what.add_argument("--code", help="code of arms in messages: binary, truncated or, for tally, implied (its default)")
     what.add_argument("--floor", type=number, help="tally only: the fewest events that a message speaks of (3)")
     what.add_argument("--privacy-budget", type=number, help="tally only: budget of differential privacy (no noise)")
@@ -115,6 +116,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 NOT_SETTINGS = ("command", "run", "json", "plot", "per_trial", "workers", "dask")
+LONGEST = 80
+"""Characters of weights, or of a trace's path, that the header shows; the JSON has all."""
 WORTH_WORKERS = 0.5
 """Seconds of work below which one process is as fast as several."""
 
@@ -126,18 +129,11 @@ def show(result: Result) -> None:
     from outvote.cli import tables
 
     console = tables.console()
-    tally = result.protocol == "tally"
-    if tally:
-        told = f", floor {result.floor}"
-        told += "" if result.privacy_budget is None else f", privacy budget {result.privacy_budget:g}"
-    else:
-        told = f", N_γ {', '.join(f'{n:g}' for n in result.instances or [result.active_players])}"
-    told += f", {result.liars} lie ({result.lie})" if result.liars else ""
-    told += f", {result.tolerate} tolerated" if result.tolerate else ""
     console.print(
-        f"[bold]{result.protocol}[/bold] on {len(result.arms)} arms, {result.players} players "
-        f"({result.activity}{told}), ε {result.epsilon:g}, δ {result.delta:g}; "
-        f"{result.trials} trials of {result.horizon:,} draws, seed {result.seed}, engine {result.engine}"
+        f"[bold]{result.protocol}[/bold] ({', '.join(_how(result))}) on {len(result.arms)} arms "
+        f"({', '.join(_world(result))}), {result.players} players ({', '.join(_players(result))}); "
+        f"{result.trials} trials of {result.horizon:,} draws, seed {result.seed}, engine {result.engine}, "
+        f"version {result.version}"
     )
     table = Table(show_header=False, box=None, pad_edge=False)
     low, high = result.regret.low[-1], result.regret.high[-1]
@@ -145,7 +141,7 @@ def show(result: Result) -> None:
     table.add_row("regret at the horizon", f"{result.regret.mean[-1]:,.0f}", interval)
     for name, moment in (
         ("first elimination", result.first_elimination),
-        ("finished: one arm left" if tally else "finished: N_γ players", result.finished),
+        ("finished: one arm left" if result.active_players is None else "finished: N_γ players", result.finished),
         ("all players finished", result.all_finished),
         ("solved: only ε-good arms left", result.solved),
     ):
@@ -155,7 +151,8 @@ def show(result: Result) -> None:
     table.add_row("some remaining arm ε-good", f"{result.safe:.1%}", "of trials")
     table.add_row("only the best arm remains", f"{result.best:.1%}", "of trials")
     bits = result.bits
-    table.add_row("bits up + down", f"{bits.total:,.0f}", f"{bits.up:,.0f} + {bits.down:,.0f}, bound {bits.bound:,}")
+    bound = "no bound is known" if bits.bound is None else f"bound {bits.bound:,}"
+    table.add_row("bits up + down", f"{bits.total:,.0f}", f"{bits.up:,.0f} + {bits.down:,.0f}, {bound}")
     if bits.instance:
         table.add_row("", f"{bits.total - bits.instance:,.0f}", "without the bits that name the instance (Theorem 4)")
     if bits.with_arm != bits.total:
@@ -169,9 +166,41 @@ def show(result: Result) -> None:
     console.print(table)
     headers = ("arm", "mean", "eliminated at draw", "in trials")
     arms = tables.table(*headers, right=headers)
-    for each, mean in zip(result.eliminations, result.means, strict=True):
+    for each, mean in zip(result.eliminations, result.means or (), strict=True):
         when = "" if each.mean is None else f"{each.mean:,.0f}"
         arms.add_row(result.arms[each.arm], f"{mean:g}", when, f"{each.share:.0%}" if each.share else "never")
     console.print(arms)
     speed = result.trials * result.horizon / result.seconds
     console.print(f"[dim]{result.seconds:.2f} s, {speed:,.0f} draws a second[/dim]")
+
+
+def _how(result: Result) -> Iterator[str]:
+    yield f"ε {result.epsilon:g}"
+    yield f"δ {result.delta:g}"
+    if result.active_players is not None:
+        yield f"N_γ {', '.join(f'{each:g}' for each in result.instances or [result.active_players])}"
+    for name, value in {"quorum": result.quorum, "code": result.code, "floor": result.floor}.items():
+        if value is not None:
+            yield f"{name} {value}"
+    if result.privacy_budget is not None:
+        yield f"privacy budget {result.privacy_budget:g}"
+    if result.tolerate:
+        yield f"{result.tolerate} tolerated"
+    for name, value in result.parameters.items():
+        yield f"{name} {value}"
+
+
+def _world(result: Result) -> Iterator[str]:
+    yield f"{result.rewards} rewards"
+    if result.spread:
+        yield f"spread {result.spread:g}"
+    if result.drift_to is not None:
+        yield f"drift to {', '.join(f'{mean:g}' for mean in result.drift_to)}"
+
+
+def _players(result: Result) -> Iterator[str]:
+    yield result.activity if len(result.activity) <= LONGEST else result.activity[:LONGEST] + "…"
+    if result.dead:
+        yield f"{result.dead} dead"
+    if result.liars:
+        yield f"{result.liars} lie: {result.lie}"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidConfiguration
 from outvote.paper import beyond, figures, report
 from outvote.paper.claims import judge_all
 from outvote.paper.study import Study
 from outvote.paper.verdicts import Claim
-from outvote.simulation.executors import fork
+from outvote.simulation.executors import Forks, fork
 from outvote.simulation.plots import Panel, draw
 from outvote.simulation.settings import Settings
 from outvote.simulation.sweep import sweep
@@ -34,7 +34,9 @@ def prepare(folder: Path, *, resume: bool) -> None:
         probe.write_text("", encoding="utf-8")
         probe.unlink()
     except OSError as error:
-        raise InvalidTask(f"the folder {str(folder)!r} cannot be written: {error.strerror}; name another") from None
+        raise InvalidConfiguration(
+            f"the folder {str(folder)!r} cannot be written: {error.strerror}; name another"
+        ) from None
 
 
 def all_cells(study: Study) -> dict[str, Settings]:
@@ -46,7 +48,7 @@ def build(
     study: Study,
     folder: Path,
     *,
-    executor: Executor | None,
+    executor: Executor | Forks | None,
     drawers: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> list[Claim]:

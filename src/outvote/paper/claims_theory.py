@@ -81,14 +81,14 @@ def algorithm_1_stop(study: Study, results: Results) -> Verdict:
 
 def lemma_2(study: Study, results: Results) -> Verdict:
     cell = results[long_name("dme", CURVE_PLAYERS)]
-    bits = cell.per_trial.bits
+    bits, bound = cell.per_trial.bits, cell.bits.bound or 0
     measured = statistics.mean([float(value) for value in bits])
-    within = max(bits) <= cell.bits.bound
-    exact = min(bits) == cell.bits.bound
+    within = max(bits) <= bound
+    exact = min(bits) == bound
     verdict = HOLDS if exact else IN_PART if within else DOES_NOT
     return measured, verdict, (
         f"bits until {CURVE_PLAYERS} players have finished: {min(bits):,} to {max(bits):,}, never above "
-        f"{cell.bits.bound:,}. As a bound it holds; as the number sent it does not: an arm gets no more votes after the half "
+        f"{bound:,}. As a bound it holds; as the number sent it does not: an arm gets no more votes after the half "
         "that eliminates it, so three quarters of the bound are sent"
     )  # fmt: skip
 
@@ -122,12 +122,13 @@ def unlimited_bits(study: Study, results: Results) -> Verdict:
 
 def million_times_fewer(study: Study, results: Results) -> Verdict:
     unlimited = results[shared_name("ucb-unlimited", 1)].bits.total
-    used = [float(bits) for bits in results[long_name("dme", CURVE_PLAYERS)].per_trial.bits]
+    dme = results[long_name("dme", CURVE_PLAYERS)]
+    used = [float(bits) for bits in dme.per_trial.bits]
     measured = statistics.ratio([unlimited], used)
     verdict = HOLDS if measured.value >= 5e5 else DOES_NOT
     return measured, verdict, (
         f"{unlimited:.3g} bits over what DME sends until it has finished; over its bound the ratio is "
-        f"{unlimited / results[long_name('dme', CURVE_PLAYERS)].bits.bound:.3g}"
+        f"{unlimited / (dme.bits.bound or 0):.3g}"
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings, one_of
 from outvote.simulation.settings import Settings, read_settings
 
 FIGURES = (2, 3, 4, 5, 6)
@@ -41,7 +41,9 @@ class Study:
     def __post_init__(self) -> None:
         for figure in self.figures:
             if figure not in FIGURES:
-                raise InvalidTask(f"figures must be among {', '.join(map(str, FIGURES))}, got {figure!r}")
+                raise InvalidSettings(
+                    f"must be among {one_of(FIGURES)}, got {figure!r}", field="figures", code="choice"
+                )
         self.cell()  # refuses trials, horizon and seed that cannot be
 
     @property

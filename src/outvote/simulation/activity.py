@@ -1,24 +1,29 @@
-"""Who is active: P(n) of the paper, as weights or as a recorded trace.
+"""Who is active: P(n) of the paper, as weights, as a recorded trace, or as a function of one's own.
 
 An activity draws the players of one trial from its generator, and from nothing else.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings
 from outvote.simulation.arrays import Floats, Integers
 
 BLOCK = 16_384
 """Draws that are prepared at once."""
+
+
+ActivityFunction: TypeAlias = Callable[[int, np.random.Generator], int]
+"""(time, generator) -> the active player. Time counts draws from 1; all that is random comes from the generator."""
 
 
 class Activity(Protocol):
@@ -36,9 +41,6 @@ class Activity(Protocol):
     def length(self) -> float:
         """How many draws there are to be had."""
 
-    def describe(self) -> list[Any]:
-        """What decides who is active, in plain JSON types."""
-
     def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         """The active player of each draw and the uniform number of its reward, in blocks."""
 
@@ -55,9 +57,6 @@ class Weighted:
     @property
     def players(self) -> int:
         return len(self.weights)
-
-    def describe(self) -> list[Any]:
-        return [self.name, *self.weights]
 
     def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         keep, alias = self.alias_table()
@@ -106,14 +105,16 @@ class Trace:
     path: Path
     players: int
     length: int
-    name: str = "trace"
+    digest: str
+    """Of the file's players."""
+
+    @property
+    def name(self) -> str:
+        return f"trace {self.path}"
 
     @property
     def active_players(self) -> int:
         return self.players
-
-    def describe(self) -> list[Any]:
-        return [self.name, str(self.path), self.length]
 
     def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
         with self.path.open(encoding="utf-8") as lines:
@@ -121,11 +122,36 @@ class Trace:
             for start in range(0, horizon, BLOCK):
                 block = list(islice(numbers, min(BLOCK, horizon - start)))
                 if len(block) < min(BLOCK, horizon - start):
-                    raise InvalidTask(
-                        f"the trace {self.path} had {self.length} draws when it was checked and has fewer now, "
-                        f"got {start + len(block)}: leave it alone while it is used"
+                    raise InvalidSettings(
+                        f"must not change while it is used: the trace {self.path} had {self.length} draws when it was "
+                        f"checked, got {start + len(block)}",
+                        field="activity",
                     )
                 yield block, rng.random(len(block)).tolist()
+
+
+@dataclass(frozen=True)
+class FromFunction:
+    """The players that a function names, draw after draw."""
+
+    function: ActivityFunction
+    players: int
+    length: float = math.inf
+
+    @property
+    def name(self) -> str:
+        return f"function {getattr(self.function, '__qualname__', type(self.function).__qualname__)}"
+
+    @property
+    def active_players(self) -> int:
+        return self.players
+
+    def draws(self, rng: np.random.Generator, horizon: int) -> Iterator[tuple[list[int], list[float]]]:
+        for time in range(1, horizon + 1):
+            player = self.function(time, rng)
+            if player not in range(self.players):
+                raise _no_player(player, self.players, f"at draw {time}")
+            yield [int(player)], [rng.random()]
 
 
 def uniform(players: int) -> Weighted:
@@ -144,17 +170,17 @@ def weighted(weights: Sequence[float]) -> Weighted:
     """Any weights; they need not sum to one."""
     for weight in weights:
         if not (math.isfinite(weight) and weight >= 0):
-            raise InvalidTask(f"an activity weight must be a number of at least 0, got {weight!r}")
-    if not sum(weights) > 0:
-        raise InvalidTask(f"activity weights must not all be 0, got {list(weights)!r}")
-    if not math.isfinite(sum(weights)):
-        raise InvalidTask(f"activity weights must have a finite sum, got {list(weights)!r}")
-    return Weighted("weights", tuple(float(weight) for weight in weights), len(weights))
+            raise InvalidSettings(f"weights must be numbers of at least 0, got {weight!r}", field="activity")
+    if not 0 < sum(weights) < math.inf:
+        problem = f"weights must have a sum above 0 that is finite, got {list(weights)!r}"
+        raise InvalidSettings(problem, field="activity", code="range")
+    name = "weights " + ",".join(str(float(weight)).removesuffix(".0") for weight in weights)
+    return Weighted(name, tuple(float(weight) for weight in weights), len(weights))
 
 
 def trace(path: Path, players: int) -> Trace:
     """A recorded trace; every line is checked now, so that no run fails half-way."""
-    length = 0
+    length, digest = 0, hashlib.sha256()
     try:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
@@ -162,18 +188,25 @@ def trace(path: Path, players: int) -> Trace:
                 if not text:
                     continue
                 if not (text.isascii() and text.isdigit()) or len(text) > 15 or int(text) >= players:
-                    raise InvalidTask(
-                        f"line {number} of {path} names an unknown player: got {text[:40]!r}, "
-                        f"allowed is a whole number from 0 to {players - 1}"
-                    )
+                    raise _no_player(text[:40], players, f"in line {number} of {path}")
                 length += 1
+                digest.update(text.encode() + b"\n")
     except OSError as error:
-        raise InvalidTask(f"the trace {path} cannot be read: {error.strerror}") from error
+        raise _no_trace(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise InvalidTask(f"the trace {path} is not text: it must hold one player index per line") from None
+        raise _no_trace(path, "is not text: it must hold one player index per line") from None
     if not length:
-        raise InvalidTask(f"the trace {path} is empty: it must hold one player index per line")
-    return Trace(path, players, length)
+        raise _no_trace(path, "is empty: it must hold one player index per line")
+    return Trace(path, players, length, digest.hexdigest())
+
+
+def _no_trace(path: Path, why: str) -> InvalidSettings:
+    return InvalidSettings(f"must be a trace that can be used: {path} {why}", field="activity")
+
+
+def _no_player(got: object, players: int, where: str) -> InvalidSettings:
+    allowed = f"whole numbers from 0 to {players - 1}"
+    return InvalidSettings(f"must name players by {allowed}, got {got!r} {where}", field="activity", code="range")
 
 
 def with_dead_players(activity: Activity, dead: int) -> Activity:
@@ -181,18 +214,18 @@ def with_dead_players(activity: Activity, dead: int) -> Activity:
     if not dead:
         return activity
     if not isinstance(activity, Weighted):
-        raise InvalidTask(
-            f"dead players need an activity by weights, got {activity.name!r}: leave them out of the trace"
-        )
+        problem = f"needs an activity by weights, got {dead!r} with {activity.name!r}: leave dead players out of it"
+        raise InvalidSettings(problem, field="dead", code="conflict")
     if not 0 <= dead < activity.players:
-        raise InvalidTask(f"dead must be from 0 to players - 1 = {activity.players - 1}, got {dead!r}")
+        problem = f"must be from 0 to players - 1 = {activity.players - 1}, got {dead!r}"
+        raise InvalidSettings(problem, field="dead", code="range")
     weights = activity.weights[: activity.players - dead] + (0.0,) * dead
     weighted(weights)  # refuses a fleet in which nobody is left
-    return Weighted(activity.name, weights, activity.active_players)
+    return replace(activity, weights=weights)
 
 
-def read_activity(activity: str | Sequence[float] | Path, players: int) -> Activity:
-    """An activity as the command line or Python names it: a law, a list of weights, or the path of a trace."""
+def read_activity(activity: str | Sequence[float] | Path | ActivityFunction | Activity, players: int) -> Activity:
+    """An activity as the command line or Python names it: a law, weights, the path of a trace, or one's own."""
     if isinstance(activity, str):
         if activity == "uniform":
             return uniform(players)
@@ -201,15 +234,22 @@ def read_activity(activity: str | Sequence[float] | Path, players: int) -> Activ
         if "," in activity:
             activity = _weights(activity)
         elif not _exists(activity):
-            raise InvalidTask(
-                f"activity must be 'uniform', '80-20', weights like 3,1,1 or the path of a trace file, got {activity!r}"
+            raise InvalidSettings(
+                f"must be 'uniform', '80-20', weights like 3,1,1 or the path of a trace file, got {activity!r}",
+                field="activity",
+                code="choice",
             )
         else:
             activity = Path(activity)
     if isinstance(activity, Path):
         return trace(activity, players)
+    if hasattr(activity, "draws"):
+        return activity  # type: ignore[return-value]  # an `Activity`
+    if callable(activity):
+        return FromFunction(activity, players)
     if len(activity) != players:
-        raise InvalidTask(f"activity must have one weight for each of the {players} players, got {len(activity)}")
+        problem = f"must have one weight for each of the {players} players, got {len(activity)}"
+        raise InvalidSettings(problem, field="activity")
     return weighted(activity)
 
 
@@ -224,4 +264,4 @@ def _weights(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidTask(f"activity weights must be numbers like 3,1,1, got {text!r}") from None
+        raise InvalidSettings(f"weights must be numbers like 3,1,1, got {text!r}", field="activity") from None

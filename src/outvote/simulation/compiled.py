@@ -89,7 +89,7 @@ class Inputs:
 
     @classmethod
     def of(cls, settings: Settings) -> Inputs:
-        task, means = settings.task, settings.environment.means
+        task, means = settings.task, settings.means
         voting = settings.protocol in ("dme", "edme")
         alone = (Schedule(len(means), task.epsilon, math.log(task.delta)),)
         good = good_arms(means, task.epsilon)
@@ -115,7 +115,7 @@ class Outputs:
 
     @classmethod
     def of(cls, settings: Settings, trials: int) -> Outputs:
-        arms = len(settings.environment.means)
+        arms = len(settings.means)
         instances = len(settings.task.instances) if settings.protocol == "edme" else 1
         return cls(
             regret=np.zeros((trials, len(settings.grid_points()))),
@@ -137,7 +137,7 @@ class Outputs:
             judged = tuple(own)
             if voting:
                 costs = _voting_costs(settings, codebook, votes, fallen)
-                judged = judge(settings.environment.means, settings.task.epsilon, {arm for arm, _ in fallen})
+                judged = judge(settings.means, settings.task.epsilon, {arm for arm, _ in fallen})
             elif settings.protocol == "me-local":
                 costs = Costs()
             else:

@@ -25,7 +25,7 @@ from outvote.simulation.trials import Costs, Trial, judge
 
 def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list[Trial]:
     """The kernel that skips, for `tally`."""
-    task, means = settings.task, settings.environment.means
+    task, means = settings.task, settings.means
     assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
     arms = len(means)
     sizes = np.array(reachable_sizes(task, settings.horizon))

@@ -83,7 +83,7 @@ def estimated_seconds(settings: Settings) -> float:
     return settings.trials * (3e-5 + task.players * each)
 
 
-_warm: set[tuple[str, Kernel | None]] = set()
+_warm: set[tuple[str, Kernel]] = set()
 
 
 def warm_up(settings: Settings) -> None:
@@ -91,11 +91,7 @@ def warm_up(settings: Settings) -> None:
     kernel = kernel_of(settings)
     if kernel is run_tally:
         warm_up_tables(settings)
-    if (settings.protocol, kernel) in _warm:
+    if kernel is None or (settings.protocol, kernel) in _warm:
         return
-    shortest = replace(settings, horizon=1, grid=1)
-    if kernel is None:
-        run_trials(shortest, 0, 1, lambda draws: None)
-    else:
-        kernel(shortest, 1, generator(0))
+    kernel(replace(settings, horizon=1, grid=1), 1, generator(0))
     _warm.add((settings.protocol, kernel))

@@ -1,4 +1,4 @@
-"""What arms are worth: mean rewards that may differ by player or drift, and the law of a reward around its mean.
+"""What arms are worth: mean rewards that may differ by player, time, visitor and context, and the law around them.
 
 Rewards come from the uniform number that is passed in, by the law's quantile function, so an environment holds no
 generator. Site effects, where asked for, are drawn once at the start of a trial.
@@ -7,18 +7,18 @@ generator. Site effects, where asked for, are drawn once at the start of a trial
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings
 
 RewardLaw: TypeAlias = Callable[[float, float], float]
 """(mean, uniform number in [0, 1)) -> reward in [0, 1], whose expectation is the mean."""
-World: TypeAlias = Callable[[int, int], Sequence[float]]
-"""(player, draw) -> the mean rewards of all arms in one trial."""
+Means: TypeAlias = Callable[[int, int, int | None, Mapping[str, Any] | None], Sequence[float]]
+"""(player, time, visitor, context) -> the mean rewards of all arms. Time counts draws from 1."""
 Pull: TypeAlias = Callable[[int, int, int, float], tuple[float, float]]
 """(player, arm, draw, uniform number) -> (reward, gap of that arm to the player's best)."""
 
@@ -41,7 +41,12 @@ class BetaLaw:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.concentration) and self.concentration > 0):
-            raise InvalidTask(f"the concentration of beta rewards must be above 0, got {self.concentration!r}")
+            raise InvalidSettings(
+                f"of the law beta must have a concentration above 0, got {self.concentration!r}", field="rewards"
+            )
+
+    def __str__(self) -> str:
+        return f"beta:{self.concentration:g}"
 
     def __call__(self, mean: float, uniform: float) -> float:
         from scipy.special import betaincinv
@@ -53,50 +58,108 @@ class BetaLaw:
 
 @dataclass(frozen=True)
 class Environment:
-    """What a simulation is told about rewards; `start` makes the world of one trial from it."""
+    """What arms are worth, wherever and whenever they are played.
 
-    means: tuple[float, ...]
+    Parameters:
+        means: the mean rewards of the arms. One number for each arm (the same for all players, always); or a row of
+            them for each player; or a function `(player, time, visitor, context)` that returns one number for each
+            arm. `player` counts from 0 and `time` draws from 1. `visitor` and `context` are None: simulated events
+            have neither yet.
+        law: how a reward comes from its mean: a function `(mean, uniform number in [0, 1)) -> reward in [0, 1]`.
+        spread: standard deviation of each player's and arm's own shift on the logit scale, drawn for each trial.
+        drift_to: means towards which those of all players move in a straight line over the horizon.
+
+    A subclass may override `start`, which makes the world of one trial: there it can draw at random.
+
+    Raises `InvalidSettings` for means that are not numbers from 0 to 1, and for parts that exclude each other.
+
+    >>> from outvote.simulation import Environment, simulate
+    >>> swapped = Environment([(1, 0), (0, 1)])  # each of two players has its own best arm
+    >>> simulate(environment=swapped, players=2, protocol="ucb-unlimited", horizon=2, trials=1, grid=1).engine
+    'core'
+    """
+
+    means: Sequence[float] | Sequence[Sequence[float]] | Means
     law: RewardLaw = bernoulli
     spread: float = 0.0
-    """Standard deviation of each player's and arm's own shift, on the logit scale."""
-    drift_to: tuple[float, ...] | None = None
+    drift_to: Sequence[float] | None = None
+    arms: int = field(init=False, repr=False)
+    """How many arms there are."""
+    players: int | None = field(init=False, repr=False, default=None)
+    """How many players have a row of means; None where means are for any number of players."""
 
     def __post_init__(self) -> None:
-        check_means("means", self.means)
+        put = object.__setattr__
+        if callable(self.means):
+            rows: Sequence[Sequence[float]] = [_numbers(self.means(0, 1, None, None))]
+        elif any(isinstance(row, list | tuple | np.ndarray) for row in self.means):
+            rows = tuple(_numbers(row) for row in self.means)
+            put(self, "means", rows)
+            put(self, "players", len(rows))
+        else:
+            rows = [_numbers(self.means)]
+            put(self, "means", rows[0])
+        put(self, "arms", len(rows[0]))
+        for row in rows:
+            check_means("means", row, self.arms)
         if not (math.isfinite(self.spread) and self.spread >= 0):
-            raise InvalidTask(f"spread must be a number of at least 0, got {self.spread!r}")
+            raise InvalidSettings(f"must be a number of at least 0, got {self.spread!r}", field="spread", code="range")
+        if self.spread and callable(self.means):
+            raise _exclude("spread", self.spread, "means that are a function")
         if self.drift_to is not None:
-            check_means("drift_to", self.drift_to)
-            if len(self.drift_to) != len(self.means):
-                raise InvalidTask(
-                    f"drift_to must have one mean for each of the {len(self.means)} arms, got {len(self.drift_to)}"
-                )
+            put(self, "drift_to", tuple(self.drift_to))
+            check_means("drift_to", self.drift_to, self.arms)
             if self.spread:
-                raise InvalidTask(f"choose drift_to or spread, got both: {list(self.drift_to)!r} and {self.spread!r}")
+                raise _exclude("drift_to", list(self.drift_to), f"a spread, {self.spread!r}")
+            if self.players or callable(self.means):
+                raise _exclude("drift_to", list(self.drift_to), "means that differ by player or are a function")
+
+    @property
+    def row(self) -> tuple[float, ...] | None:
+        """One number for each arm, where that is what `means` are: at the start, and before sites differ."""
+        return None if self.players or callable(self.means) else self.means  # type: ignore[return-value]
 
     @property
     def same_everywhere(self) -> bool:
         """All players have the same means, always (Assumption 1). A subclass may have a world of its own."""
-        return type(self) is Environment and not self.spread and self.drift_to is None
+        return type(self) is Environment and self.row is not None and not self.spread and self.drift_to is None
 
-    def start(self, *, players: int, horizon: int, rng: np.random.Generator) -> World:
-        """The world of one trial. Means that drift move in a straight line over the horizon."""
-        start, end = self.means, self.drift_to
-        if end is not None:
-            moves = [(a, b - a) for a, b in zip(start, end, strict=True)]
-            return lambda player, draw: [a + move * (draw / horizon) for a, move in moves]
+    def start(self, *, players: int, horizon: int, rng: np.random.Generator) -> Means:
+        """Return the mean rewards of one trial, by player, time, visitor and context."""
+        if callable(self.means):
+            return self.means
+        row = self.row
+        if row is not None and self.drift_to is not None:
+            moves = [(a, b - a) for a, b in zip(row, self.drift_to, strict=True)]
+            return lambda player, time, visitor, context: [a + move * (time / horizon) for a, move in moves]
+        if row is not None and not self.spread:
+            return lambda player, time, visitor, context: row
+        rows: Sequence[Sequence[float]] = self.means if row is None else [row] * players  # type: ignore[assignment]
         if self.spread:
-            shifts = rng.normal(0.0, self.spread, (players, len(start)))
-            by_player = [tuple(map(_shift, start, row)) for row in shifts.tolist()]
-            return lambda player, draw: by_player[player]
-        return lambda player, draw: start
+            shifts = rng.normal(0.0, self.spread, (players, self.arms)).tolist()
+            rows = [tuple(map(_shift, *both)) for both in zip(rows, shifts, strict=True)]
+        return lambda player, time, visitor, context: rows[player]
 
 
-def puller(environment: Environment, world: World) -> Pull:
+def open_world(environment: Environment, *, players: int, horizon: int, rng: np.random.Generator) -> Means:
+    """Start a trial's world; what a function of the user's own returns is checked whenever it is asked."""
+    world = environment.start(players=players, horizon=horizon, rng=rng)
+    if type(environment) is Environment and not callable(environment.means):
+        return world
+
+    def checked(player: int, time: int, visitor: int | None, context: Mapping[str, Any] | None) -> Sequence[float]:
+        means = world(player, time, visitor, context)
+        check_means("means", means, environment.arms)
+        return means
+
+    return checked
+
+
+def puller(environment: Environment, world: Means) -> Pull:
     """How the engine `core` asks for a reward and its regret, with the common case made fast."""
     law = environment.law
     if environment.same_everywhere and law is bernoulli:
-        means = environment.means
+        means: Sequence[float] = environment.means  # type: ignore[assignment]
         outcomes = [((0.0, max(means) - mean), (1.0, max(means) - mean)) for mean in means]
 
         def pull_bernoulli(player: int, arm: int, draw: int, uniform: float) -> tuple[float, float]:
@@ -105,9 +168,12 @@ def puller(environment: Environment, world: World) -> Pull:
         return pull_bernoulli
 
     def pull(player: int, arm: int, draw: int, uniform: float) -> tuple[float, float]:
-        means = world(player, draw)
+        means = world(player, draw, None, None)
         mean = means[arm]
-        return law(mean, uniform), max(means) - mean
+        reward = law(mean, uniform)
+        if not 0 <= reward <= 1:
+            raise InvalidSettings(f"must be numbers from 0 to 1, got {reward!r}", field="rewards", code="range")
+        return reward, max(means) - mean
 
     return pull
 
@@ -123,12 +189,25 @@ def best_arms(means: Sequence[float]) -> frozenset[int]:
     return good_arms(means, 0.0)
 
 
-def check_means(field: str, means: Sequence[float]) -> None:
-    if len(means) < 2:
-        raise InvalidTask(f"{field} must name at least 2 arms, got {len(means)}")
+def check_means(name: str, means: Sequence[float], arms: int) -> None:
+    if arms < 2:
+        raise InvalidSettings(f"must name at least 2 arms, got {arms}", field=name, code="range")
+    if len(means) != arms:
+        raise InvalidSettings(f"must have one number for each of the {arms} arms, got {len(means)}", field=name)
     for mean in means:
         if not 0 <= mean <= 1:
-            raise InvalidTask(f"{field} must be numbers from 0 to 1, got {mean!r}")
+            raise InvalidSettings(f"must be numbers from 0 to 1, got {mean!r}", field=name, code="range")
+
+
+def _numbers(row: Any) -> tuple[float, ...]:
+    try:
+        return tuple(float(mean) for mean in row)
+    except (TypeError, ValueError):
+        raise InvalidSettings(f"must be numbers from 0 to 1, got {row!r}", field="means", code="type") from None
+
+
+def _exclude(name: str, value: object, other: str) -> InvalidSettings:
+    return InvalidSettings(f"cannot go with {other}, got {value!r}: choose one", field=name, code="conflict")
 
 
 def _shift(mean: float, shift: float) -> float:

@@ -8,8 +8,10 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings
 from outvote.processes import die_with
 
 DASK_PATIENCE = 5.0
@@ -21,11 +23,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def open_executor(*, workers: int | None = None, dask: str | None = None) -> Iterator[Executor | None]:
-    """An executor for the time of a study: `workers` processes (all cores), or the Dask cluster at an address.
+@dataclass(frozen=True)
+class Forks:
+    """So many processes, forked anew for each sweep: they know all that this one knows by then."""
 
-    None stands for this process alone. Left by an exception, it stops its workers where they are.
+    workers: int
+
+
+@contextmanager
+def open_executor(*, workers: int | None = None, dask: str | None = None) -> Iterator[Executor | Forks | None]:
+    """What runs a study: `workers` processes (all cores), or the Dask cluster at an address.
+
+    None stands for this process alone.
     """
     if dask is not None:
         with _dask(dask) as executor:
@@ -34,20 +43,29 @@ def open_executor(*, workers: int | None = None, dask: str | None = None) -> Ite
     if workers is None:
         workers = cores()
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InvalidTask(f"workers must be a whole number of at least 1, got {workers!r}")
-    if workers == 1:
-        yield None
-        return
-    with fork(workers) as executor:
-        yield executor
+        raise InvalidSettings(f"must be a whole number of at least 1, got {workers!r}", field="workers", code="range")
+    yield None if workers == 1 else Forks(workers)
+
+
+_inherited: Any = None
+
+
+def inherited() -> Any:
+    """What `fork` was told to leave to this worker."""
+    return _inherited
 
 
 @contextmanager
-def fork(workers: int) -> Iterator[Executor]:
-    """Processes that start as they are needed with what this one has loaded by then."""
+def fork(workers: int, inherit: Any = None) -> Iterator[Executor]:
+    """Processes that start with what this one has loaded by then; what they inherit need not be pickled.
+
+    Left by an exception, it stops them where they are.
+    """
     context = multiprocessing.get_context("fork")
     others = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(),))
+    executor = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_start_worker, initargs=(os.getpid(), inherit)
+    )
     try:
         yield executor
     except BaseException:
@@ -58,7 +76,9 @@ def fork(workers: int) -> Iterator[Executor]:
     executor.shutdown()
 
 
-def _start_worker(parent: int) -> None:
+def _start_worker(parent: int, inherit: Any) -> None:
+    global _inherited
+    _inherited = inherit
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, who stops its workers
     die_with(parent)()
 
@@ -71,7 +91,9 @@ def _dask(address: str) -> Iterator[Executor]:
         client = Client(address, timeout=DASK_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidTask(f"no Dask scheduler answers at {address!r}: {reason}") from None
+        raise InvalidSettings(
+            f"must be the address of a Dask scheduler, and none answers at {address!r}: {reason}", field="dask"
+        ) from None
     try:
         yield client.get_executor(pure=False)
     finally:

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from outvote.core import protocols
+from outvote.core.errors import InvalidSettings
 from outvote.core.ledger import Ledger
-from outvote.core.messages import Elimination, UpMessage
+from outvote.core.messages import Elimination, UpMessage, Vote
+from outvote.core.registry import Parameter
 from outvote.core.task import Task
-from outvote.simulation.baselines import LocalMedianPlayer, Ucb1Player
 from outvote.simulation.liars import Aim, Liar
+from outvote.simulation.registry import BASELINES, Learner
 from outvote.simulation.trials import Costs, unlimited_costs
-
-BASELINES = {
-    "me-local": "Median Elimination on each player, no communication",
-    "me-unlimited": "one Median Elimination fed by all draws, unlimited communication",
-    "ucb-unlimited": "one UCB1 fed by all draws, unlimited communication",
-}
 
 
 class Participant(Protocol):
@@ -34,6 +30,38 @@ class Participant(Protocol):
     def candidates(self, instance: int = 0) -> tuple[int, ...]: ...
     @property
     def remaining(self) -> tuple[int, ...]: ...
+
+
+class Alone:
+    """A baseline's player with the face of a protocol's. It keeps the arms that are left."""
+
+    def __init__(self, learner: Learner, arms: int) -> None:
+        self._decide, self._reward = learner.decide, learner.reward
+        self._arms = arms
+        self.remaining = tuple(range(arms))
+
+    def decide(self) -> tuple[int, int]:
+        arm = self._decide()
+        if not 0 <= arm < self._arms:
+            raise InvalidSettings(f"decided for an arm that is none of 0 to {self._arms - 1}: {arm!r}", field="player")
+        return arm, 0
+
+    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]:
+        """The arms that it has given up, as votes that it has obeyed; they are not for sending."""
+        fallen = self._reward(arm, reward)
+        if not fallen:
+            return ()
+        if not set(fallen) < set(self.remaining):
+            problem = f"gave up the arms {list(fallen)} of {list(self.remaining)}: one must be left"
+            raise InvalidSettings(problem, field="player")
+        self.remaining = tuple(each for each in self.remaining if each not in fallen)
+        return [Vote(each) for each in fallen]
+
+    def receive(self, message: Elimination) -> None:
+        """Nobody sends it any."""
+
+    def candidates(self, instance: int = 0) -> tuple[int, ...]:
+        return self.remaining
 
 
 class Fleet:
@@ -130,18 +158,20 @@ def make_fleet(
     active_players: float,
     rng: random.Random | None = None,
     *,
+    parameters: Mapping[str, Parameter] | None = None,
     liars: int = 0,
     aim: Aim | None = None,
 ) -> Fleet:
     """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it.
 
-    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally. The first `liars` players
-    lie, with this aim.
+    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally. `parameters` are a
+    baseline's. The first `liars` players lie, with this aim.
     """
-    if protocol == "me-local":
-        return Fleet([LocalMedianPlayer(task, player) for player in range(task.players)], active_players)
-    if protocol == "me-unlimited":
-        return UnlimitedFleet(LocalMedianPlayer(task, 0), task)
-    if protocol == "ucb-unlimited":
-        return UnlimitedFleet(Ucb1Player(len(task.arms)), task)
-    return ServedFleet(task, rng, liars, aim)
+    baseline = BASELINES.get(protocol)
+    if baseline is None:
+        return ServedFleet(task, rng, liars, aim)
+    options, arms = dict(baseline.parameters) | dict(parameters or {}), len(task.arms)
+    if baseline.shared:
+        return UnlimitedFleet(Alone(baseline.player(task, 0, rng, **options), arms), task)
+    members = [Alone(baseline.player(task, player, rng, **options), arms) for player in range(task.players)]
+    return Fleet(members, active_players)

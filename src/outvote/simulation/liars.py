@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from outvote.core.errors import InvalidTask, one_of
+from outvote.core.errors import InvalidSettings, one_of
 from outvote.core.messages import Elimination, Tally, UpMessage, Vote
 from outvote.core.protocols import Player
 from outvote.core.tally.cycle import Cycle
@@ -40,7 +40,7 @@ class Aim:
     def of(cls, lie: str, means: Sequence[float]) -> Aim:
         """By what the arms are worth."""
         if lie not in LIES:
-            raise InvalidTask(f"lie must be one of {one_of(LIES)}, got {lie!r}")
+            raise InvalidSettings(f"must be one of {one_of(LIES)}, got {lie!r}", field="lie", code="choice")
         order = sorted(range(len(means)), key=lambda arm: (-means[arm], arm))
         return cls(lie, order[0], order[1], order[-1])
 

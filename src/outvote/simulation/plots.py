@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outvote.core.errors import InvalidTask, one_of
+from outvote.core.errors import InvalidSettings, one_of
 from outvote.files import open_whole
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Panel:
 def check_format(path: str) -> None:
     """Refuse a file name from which no format can be read."""
     if Path(path).suffix not in FORMATS:
-        raise InvalidTask(f"a plot's name must end in one of {one_of(FORMATS)}, got {path!r}")
+        raise InvalidSettings(f"must end in one of {one_of(FORMATS)}, got {path!r}", field="plot", code="choice")
 
 
 def regret_panel(result: Result) -> Panel:

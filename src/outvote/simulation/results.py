@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+import outvote
+from outvote.simulation.activity import Weighted
+from outvote.simulation.environments import BetaLaw, Environment
+from outvote.simulation.keys import name_of
+from outvote.simulation.registry import BASELINES
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Trial
 
@@ -49,7 +54,8 @@ class Bits:
     up: float
     down: float
     total: float
-    bound: int
+    bound: int | None
+    """None where nothing is known that bounds them."""
     instance: float
     with_arm: float
     """The total, had every tally named its arm; the same as `total` where arms are named anyway."""
@@ -75,24 +81,46 @@ class PerTrial:
 
 @dataclass(frozen=True)
 class Result:
-    """A simulation's outcome. The fields are the keys of its JSON, in order."""
+    """What was simulated, and what it came to. The fields are the keys of its JSON, in order.
+
+    >>> from outvote.simulation import Result, simulate
+    >>> result = simulate(means=(0.9, 0.1), players=4, horizon=1_000, trials=2)
+    >>> result.regret.mean[-1] == sum(result.per_trial.regret) / 2
+    True
+    >>> Result.from_json(result.to_json(per_trial=True)) == result
+    True
+    """
 
     protocol: str
-    means: list[float]
+    parameters: dict[str, Any]
+    """Of the protocol's own."""
+    environment: str
+    """"means" where the next four say all of it, else the name of a class or function."""
+    means: list[Any] | None
+    """One for each arm, or a row of them for each player; None where they are a function."""
+    spread: float
+    drift_to: list[float] | None
+    rewards: str
     arms: list[str]
     players: int
+    dead: int
+    """Players that never wake."""
     activity: str
-    active_players: float
+    active_players: float | None
+    """N_γ, where the protocol takes one."""
     instances: list[float]
     epsilon: float
     delta: float
     quorum: str | None
+    code: str | None
     floor: int | None
     privacy_budget: float | None
     horizon: int
     trials: int
     seed: int
     engine: str
+    version: str
+    """Of Outvote."""
     draws: list[int]
     regret: Band
     bits: Bits
@@ -137,26 +165,37 @@ class Result:
 
 def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Result:
     """Put the trials of one setting together."""
-    task = settings.task
-    instances = list(task.instances) if settings.protocol == "edme" else []
+    task, environment, activity = settings.task, settings.environment, settings.activity
+    takes, baseline = task.entry.takes, settings.protocol in BASELINES
+    instances = list(task.instances) if "instances" in takes else []
+    means = environment.means
+    own = means if callable(means) else environment if type(environment) is not Environment else None
     bits = [trial.costs.up_bits + trial.costs.down_bits for trial in trials]
     return Result(
         protocol=settings.protocol,
-        means=list(settings.environment.means),
+        parameters=settings.parameters,
+        environment="means" if own is None else name_of(own),
+        means=None if callable(means) else [list(row) if isinstance(row, tuple) else row for row in means],
+        spread=_tidy(environment.spread),
+        drift_to=None if environment.drift_to is None else list(environment.drift_to),
+        rewards=str(environment.law) if isinstance(environment.law, BetaLaw) else name_of(environment.law),
         arms=list(task.arms),
         players=task.players,
-        activity=settings.activity.name,
-        active_players=_tidy(settings.active_players),
+        dead=activity.weights.count(0) if isinstance(activity, Weighted) else 0,
+        activity=activity.name,
+        active_players=_tidy(settings.active_players) if {"active_players", "instances"} & takes else None,
         instances=[_tidy(value) for value in instances],
         epsilon=task.epsilon,
         delta=task.delta,
-        quorum=task.quorum,
+        quorum=None if baseline else task.quorum,
+        code=None if baseline else task.code,
         floor=task.floor,
         privacy_budget=task.privacy_budget,
         horizon=settings.horizon,
         trials=settings.trials,
         seed=settings.seed,
         engine=settings.runs_on,
+        version=outvote.__version__,
         draws=settings.grid_points(),
         regret=band([trial.regret for trial in trials]),
         bits=Bits(

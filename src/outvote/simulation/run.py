@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from outvote.simulation.environments import RewardLaw
+from outvote.core.registry import Parameter
+from outvote.simulation.activity import Activity, ActivityFunction
+from outvote.simulation.environments import Environment, RewardLaw
 from outvote.simulation.executors import open_executor
 from outvote.simulation.results import Result
 from outvote.simulation.settings import Settings, read_settings
@@ -19,18 +21,20 @@ def simulate(
     means: Sequence[float] | None = None,
     arms: int | Sequence[str] | None = None,
     players: int = 64,
-    activity: str | Sequence[float] | Path = "uniform",
+    activity: str | Sequence[float] | Path | ActivityFunction | Activity = "uniform",
     dead: int = 0,
     active_players: float | None = None,
     instances: int | Sequence[float] | None = None,
     epsilon: float | None = None,
     delta: float = 0.05,
-    quorum: str = "paper",
+    quorum: str | None = None,
     code: str | None = None,
     floor: int | None = None,
     privacy_budget: float | None = None,
-    rewards: str | RewardLaw = "bernoulli",
-    spread: float = 0.0,
+    parameters: Mapping[str, Parameter] | None = None,
+    environment: Environment | None = None,
+    rewards: str | RewardLaw | None = None,
+    spread: float | None = None,
     drift_to: Sequence[float] | None = None,
     horizon: float = 1_000_000,
     trials: int = 100,
@@ -45,15 +49,35 @@ def simulate(
 ) -> Result:
     """Run a protocol or a baseline on simulated players and say what it cost.
 
-    `protocol`: dme, edme, tally, me-local, me-unlimited or ucb-unlimited. `problem` 1 or 2 are the paper's; `means`
-    names others. `activity`: "uniform", "80-20", a list of weights, or the path of a trace; the last `dead` players
-    never wake. `active_players` is N_γ (default: what the activity implies); `edme` takes `instances` instead, `tally`
-    neither. `epsilon` is .5 by default, 0 for `tally`; `floor` and `privacy_budget` are Tally's own. `rewards`:
-    "bernoulli", "beta:CONCENTRATION" or a function (mean, uniform) -> reward. `spread` gives each player means of its
-    own, `drift_to` moves them. The same seed gives the same result, whatever the number of `workers`. `engine`: "core"
-    drives the core's own objects draw by draw, "fast" has compiled kernels of the same law, "auto" takes "fast" where
-    it has a kernel. The first `liars` players `lie`: praise, damn, flood, opposite, swap, switch or silent; the fleet
-    stands `tolerate` of them. Both take the engine "core". `progress` is told of trials as they are done.
+    Parameters:
+        protocol: dme, edme, tally, me-local, me-unlimited, ucb-unlimited, or what you registered.
+        problem: 1 or 2, the paper's; `means` names others.
+        arms: how many arms, or their names (default: one for each mean).
+        activity: "uniform", "80-20", weights, the path of a trace, or a function `(time, generator) -> player`.
+        dead: the last so many players never wake.
+        active_players: N_γ (default: what the activity implies); `edme` takes `instances` instead.
+        epsilon: how close to the best arm is good enough (default: .5, for `tally` 0).
+        delta: the probability of failure that is allowed.
+        quorum, code, tolerate: as in `Task`; `floor` and `privacy_budget` are Tally's own.
+        parameters: of a protocol or baseline that was registered with some.
+        rewards: "bernoulli", "beta:CONCENTRATION", or a function `(mean, uniform number) -> reward`.
+        spread, drift_to: means that differ by player, or drift (see `Environment`).
+        environment: an `Environment`, in place of problem, means, rewards, spread and drift_to.
+        horizon, trials, seed: draws of a trial, trials, and where all randomness comes from.
+        grid: points of the regret curve.
+        engine: "core" drives the core's own objects draw by draw, "fast" has compiled kernels of the same law for
+            what is Outvote's own, "auto" takes "fast" where it has a kernel.
+        liars, lie: the first so many players lie: praise, damn, flood, opposite, swap, switch or silent.
+        workers: processes; the result does not depend on them.
+        progress: called with the number of trials that were done since the last call.
+
+    Returns a `Result`; the same seed gives the same one. Raises `InvalidSettings` or `InvalidTask`, both `ValueError`,
+    for what cannot be simulated.
+
+    >>> from outvote import simulate
+    >>> result = simulate(protocol="dme", means=(0.9, 0.1), players=4, horizon=20_000, trials=5)
+    >>> result.best, result.bits.total <= result.bits.bound
+    (1, True)
     """
     options = dict(locals())  # all but these two are settings
     del options["workers"], options["progress"]

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+import outvote
 from outvote.core import protocols
-from outvote.core.errors import InvalidTask, one_of
-from outvote.core.ledger import bits_bound, tally_bits_bound
+from outvote.core.codes import Codebook, TallyCodebook
+from outvote.core.errors import InvalidSettings, one_of
+from outvote.core.registry import Parameter
 from outvote.core.tally.player import TallyPlayer
 from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 from outvote.core.votes.server import VoteServer
-from outvote.simulation.activity import Activity, Weighted, read_activity, with_dead_players
+from outvote.simulation.activity import Activity, ActivityFunction, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
-from outvote.simulation.fleets import BASELINES
+from outvote.simulation.keys import code_digest, description, module_of
 from outvote.simulation.liars import Aim
+from outvote.simulation.registry import BASELINES, OUR_BASELINES, names
 from outvote.simulation.trials import unlimited_costs
 
-ENGINES = ("auto", "core", "fast")
-KERNELS: dict[str, tuple[str, type]] = {
-    "dme": (protocols.__name__, VoteServer),
-    "edme": (protocols.__name__, VoteServer),
-    "tally": (TallyPlayer.__module__, TallyServer),
+ENGINES: Final = ("auto", "core", "fast")
+VOTES: Final = (protocols.__name__, VoteServer, Codebook, protocols.__name__)
+KERNELS: Final = {
+    "dme": VOTES,
+    "edme": VOTES,
+    "tally": (TallyPlayer.__module__, TallyServer, TallyCodebook, protocols.__name__),
 }
-"""Protocols that have kernels: the module whose players those were written for, and the server. Baselines have, too."""
-DEFAULT_EPSILON = {"tally": 0.0}
-"""ε where none is given: Tally looks for the very best arm, all others for the paper's .5."""
+"""Protocols that have kernels: the module whose players those were written for, the server, the codebook, and the
+module of the bound. Our baselines have kernels, too."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +54,37 @@ class Settings:
     liars: int = 0
     """So many players lie, from the first on: the busiest, where some are busier."""
     lie: str = "praise"
+    baseline_parameters: tuple[tuple[str, Parameter], ...] = ()
+    """A protocol's are in its task."""
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, also where `dataclasses.replace` has put them together."""
         if self.engine not in ENGINES:
-            raise InvalidTask(f"engine must be one of {one_of(ENGINES)}, got {self.engine!r}")
+            raise _no_choice("engine", self.engine, ENGINES)
         if self.protocol not in BASELINES and self.protocol != self.task.protocol:
-            raise InvalidTask(f"protocol must be the task's, {self.task.protocol!r}, got {self.protocol!r}")
-        arms, means = len(self.task.arms), len(self.environment.means)
+            problem = f"must be the task's, {self.task.protocol!r}, got {self.protocol!r}"
+            raise InvalidSettings(problem, field="protocol", code="conflict")
+        arms, means = len(self.task.arms), self.environment.arms
         if means != arms:
-            raise InvalidTask(f"means must have one number for each of the {arms} arms, got {means}")
-        if self.activity.players != self.task.players:
-            raise InvalidTask(
-                f"the activity must be of the task's {self.task.players} players, got one of {self.activity.players}"
-            )
+            problem = f"must have one number for each of the {arms} arms, got {means}"
+            raise InvalidSettings(problem, field="means", code="conflict")
+        for part, players in (("means", self.environment.players), ("activity", self.activity.players)):
+            if players not in (None, self.task.players):
+                problem = f"must be of the task's {self.task.players} players, got {players}"
+                raise InvalidSettings(problem, field=part, code="conflict")
+        if self.liars:
+            self._check_liars()
         _ = self.runs_on  # refuses an engine that cannot run this
+
+    def _check_liars(self) -> None:
+        if not is_our_own(self.protocol):
+            problem = f"know the protocols {one_of(KERNELS)} only, got {self.liars!r} for {self.protocol!r}"
+            raise InvalidSettings(problem, field="liars", code="conflict")
+        if self.environment.row is None:
+            raise InvalidSettings("need to know one mean for each arm, got others", field="liars", code="conflict")
+        if self.liars > self.task.players:
+            problem = f"must be at most the {self.task.players} players, got {self.liars}"
+            raise InvalidSettings(problem, field="liars", code="range")
 
     @property
     def runs_on(self) -> str:
@@ -72,44 +93,59 @@ class Settings:
             return "core"
         why_not = why_no_kernel(self)
         if why_not and self.engine == "fast":
-            raise InvalidTask(f"engine 'fast' cannot run {why_not}: use 'core' or 'auto'")
+            problem = f"'fast' cannot run {why_not}: use 'core' or 'auto'"
+            raise InvalidSettings(problem, field="engine", code="conflict")
         return "core" if why_not else "fast"
 
     @property
     def aim(self) -> Aim | None:
         """What the liars want, if there are any."""
-        return Aim.of(self.lie, self.environment.means) if self.liars else None
+        return Aim.of(self.lie, self.means) if self.liars else None
 
-    def bits_bound(self) -> int:
-        """The most bits that this protocol sends: Lemma 2 or Theorem 4; Tally's to the horizon; the baselines'."""
-        if self.protocol == "tally":
-            return tally_bits_bound(self.task, self.horizon)
+    @property
+    def means(self) -> tuple[float, ...]:
+        """One mean for each arm, where there is one: kernels and liars are given nothing else."""
+        assert self.environment.row is not None
+        return self.environment.row
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters of the protocol's or the baseline's own."""
+        return dict(self.baseline_parameters) if self.protocol in BASELINES else self.task.parameters
+
+    def bits_bound(self) -> int | None:
+        """The most bits that are sent up to the horizon, where something bounds them."""
         if self.protocol not in BASELINES:
-            return bits_bound(self.task)
-        if self.protocol == "me-local":
+            return self.task.entry.bits_bound(self.task, self.horizon)
+        if not BASELINES[self.protocol].shared:
             return 0
         costs = unlimited_costs(players=self.task.players, arms=len(self.task.arms), draws=self.horizon)
         return costs.up_bits + costs.down_bits
 
+    def parts(self) -> dict[str, object]:
+        """What may be a user's own, by what it is."""
+        if self.protocol in BASELINES:
+            makers: dict[str, object] = {"the baseline's player": BASELINES[self.protocol].player}
+        else:
+            entry = self.task.entry
+            makers = {"the protocol's player": entry.player, "its server": entry.server, "its code": entry.codebook}
+        return makers | {"the environment": self.environment, "the activity": self.activity}
+
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the outcome, in plain JSON types."""
-        environment = self.environment
-        law = environment.law
+        """Everything that decides the outcome, in plain JSON types; `NoKey` names what cannot be described."""
         return {
+            "versions": [outvote.__version__, np.__version__, code_digest()],
             "protocol": self.protocol,
             "task": self.task.to_json(),
-            "means": list(environment.means),
-            "law": repr(law) if isinstance(law, BetaLaw) else getattr(law, "__qualname__", repr(law)),
-            "spread": environment.spread,
-            "drift_to": None if environment.drift_to is None else list(environment.drift_to),
-            "activity": self.activity.describe(),
+            "parts": {name: description(part) for name, part in self.parts().items()},
+            "parameters": self.parameters,
             "active_players": self.active_players,
             "horizon": self.horizon,
             "trials": self.trials,
             "seed": self.seed,
             "grid": self.grid,
             "engine": self.runs_on,
-            **({"liars": self.liars, "lie": self.lie} if self.liars else {}),
+            "liars": [self.liars, self.lie] if self.liars else None,
         }
 
     def grid_points(self) -> list[int]:
@@ -125,18 +161,20 @@ def read_settings(
     means: Sequence[float] | None = None,
     arms: int | Sequence[str] | None = None,
     players: float = 64,
-    activity: str | Sequence[float] | Path = "uniform",
+    activity: str | Sequence[float] | Path | ActivityFunction | Activity = "uniform",
     dead: float = 0,
     active_players: float | None = None,
     instances: float | Sequence[float] | None = None,
     epsilon: float | None = None,
     delta: float = 0.05,
-    quorum: str = "paper",
+    quorum: str | None = None,
     code: str | None = None,
     floor: float | None = None,
     privacy_budget: float | None = None,
-    rewards: str | RewardLaw = "bernoulli",
-    spread: float = 0.0,
+    parameters: Mapping[str, Parameter] | None = None,
+    environment: Environment | None = None,
+    rewards: str | RewardLaw | None = None,
+    spread: float | None = None,
     drift_to: Sequence[float] | None = None,
     horizon: float = 1_000_000,
     trials: float = 100,
@@ -147,53 +185,49 @@ def read_settings(
     liars: float = 0,
     lie: str = "praise",
 ) -> Settings:
-    """Check all options and put them together; anything that cannot be is refused with an `InvalidTask`."""
-    names = (*protocols.REGISTRY, *BASELINES)
-    if protocol not in names:
-        raise InvalidTask(f"protocol must be one of {one_of(names)}, got {protocol!r}")
-    if instances is not None and protocol in ("dme", "tally", *BASELINES):
-        raise InvalidTask(f"instances are for protocol 'edme', got {instances!r} for {protocol!r}")
-    environment = Environment(
-        means=_means(problem, means),
-        law=_law(rewards),
-        spread=spread,
-        drift_to=None if drift_to is None else tuple(drift_to),
-    )
-    count = len(environment.means)
+    """Check all options and put them together; what cannot be is refused with `InvalidSettings` or `InvalidTask`."""
+    if protocol not in names():
+        problem_said = f"{protocol!r} is unknown: use one of {one_of(names())}"
+        raise InvalidSettings(problem_said, field="protocol", code="choice")
+    world = _environment(environment, problem=problem, means=means, rewards=rewards, spread=spread, drift_to=drift_to)
     players = _count("players", players, 1)
     law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
     active = law.active_players if active_players is None else active_players
-    own = "dme" if protocol in BASELINES else protocol
-    if protocol == "tally" and active_players is not None:
-        raise InvalidTask(f"active_players is for 'dme' and the baselines, got {active_players!r}: 'tally' needs none")
-    if epsilon is None:
-        epsilon = DEFAULT_EPSILON.get(protocol, 0.5)
+    baseline = BASELINES.get(protocol)
+    own = protocol
+    if baseline is not None:
+        own = "dme"  # whose task has all that baselines take
+        refused = {"instances": instances, "quorum": quorum, "code": code, "floor": floor}
+        refused |= {"privacy_budget": privacy_budget, "tolerate": tolerate or None, "liars": liars or None}
+        for field, value in refused.items():
+            if value is not None:
+                said = f"is for protocols, got {value!r} for the baseline {protocol!r}"
+                raise InvalidSettings(said, field=field, code="conflict")
+    entry = protocols.entry_of(own)
     task = Task(
-        arms=count if arms is None else arms,
+        arms=world.arms if arms is None else arms,
         players=players,
-        epsilon=epsilon,
+        epsilon=0.5 if epsilon is None and not entry.exact else epsilon,
         delta=delta,
         protocol=own,
-        active_players=active if own == "dme" else None,
+        active_players=active if "active_players" in entry.takes else active_players,
         instances=_count("instances", instances, 1) if isinstance(instances, int | float) else instances,
         quorum=quorum,
         code=code,
         floor=None if floor is None else _count("floor", floor, 2),
         privacy_budget=privacy_budget,
         tolerate=_count("tolerate", tolerate, 0),
+        parameters=None if baseline else parameters,
     )
-    if protocol in BASELINES and (tolerate or liars):
-        raise InvalidTask(
-            f"tolerate and liars are for {one_of(protocols.REGISTRY)}, got {tolerate!r} and {liars!r} "
-            f"for {protocol!r}: nobody can lie where nothing is sent, or everything is believed"
-        )
     draws = _count("horizon", horizon, 1)
     if draws > law.length:
-        raise InvalidTask(f"the trace has {law.length} draws, got a horizon of {draws}: ask for fewer")
-    settings = Settings(
+        said = f"must be at most the {law.length} draws of the activity, got {draws}"
+        raise InvalidSettings(said, field="horizon", code="range")
+    Aim.of(lie, range(world.arms))
+    return Settings(
         protocol=protocol,
         task=task,
-        environment=environment,
+        environment=world,
         activity=law,
         active_players=active,
         horizon=draws,
@@ -203,26 +237,25 @@ def read_settings(
         engine=engine,
         liars=_count("liars", liars, 0),
         lie=lie,
+        baseline_parameters=_baseline_parameters(baseline.parameters, parameters or {}) if baseline else (),
     )
-    if settings.liars > players:
-        raise InvalidTask(f"liars must be at most the {players} players, got {settings.liars}")
-    Aim.of(lie, environment.means)
-    return settings
 
 
 def why_no_kernel(settings: Settings) -> str | None:
     """What the kernels were not written for, if there is anything: they know these very parts and nothing like them."""
     environment, task = settings.environment, settings.task
-    if settings.protocol not in BASELINES and not _is_our_own(task.protocol):
+    if not is_our_own(settings.protocol):
         return f"the protocol {settings.protocol!r}, for which it has no kernel"
+    if type(task) is not Task:
+        return f"a task of the type {type(task).__name__}"
     if type(environment) is not Environment:
         return f"an environment of the type {type(environment).__name__}"
     if environment.law is not bernoulli:
         return "rewards other than Bernoulli"
-    if environment.spread:
+    if environment.spread or environment.players:
         return "means that differ by site"
-    if environment.drift_to is not None:
-        return "means that drift"
+    if environment.drift_to is not None or callable(environment.means):
+        return "means that drift" if environment.drift_to else "means that are a function"
     if type(settings.activity) is not Weighted:
         return f"the activity {settings.activity.name!r}, which is not by weights"
     if task.tolerate:
@@ -236,40 +269,66 @@ def why_no_kernel(settings: Settings) -> str | None:
     return None
 
 
-def _is_our_own(protocol: str) -> bool:
+def is_our_own(protocol: str) -> bool:
     """Whether the registry still has, under this name, the very makers of what kernels agree with."""
-    entry = protocols.REGISTRY[protocol]
-    return KERNELS.get(protocol) == (getattr(entry.player, "__module__", None), entry.server)
+    if protocol in BASELINES:
+        return BASELINES[protocol] is OUR_BASELINES.get(protocol)
+    entry = protocols.entry_of(protocol)
+    found: object = (module_of(entry.player), entry.server, entry.codebook, module_of(entry.bits_bound))
+    return KERNELS.get(protocol) == found
 
 
-def _means(problem: float | None, means: Sequence[float] | None) -> tuple[float, ...]:
-    if means is not None:
-        if problem is not None:
-            raise InvalidTask(f"choose problem or means, got both: {problem!r} and {list(means)!r}")
-        return tuple(float(mean) for mean in means)
-    if problem is None:
-        problem = 1
-    if problem not in PROBLEMS:
-        raise InvalidTask(f"problem must be one of {one_of(PROBLEMS)}, got {problem!r}")
-    return PROBLEMS[int(problem)]
+def _environment(environment: Environment | None, **options: Any) -> Environment:
+    if environment is not None:
+        for field, value in options.items():
+            if value is not None:
+                said = f"is part of an environment, got {value!r} and the environment {environment!r}: choose one"
+                raise InvalidSettings(said, field=field, code="conflict")
+        return environment
+    problem, means = options["problem"], options["means"]
+    if means is not None and problem is not None:
+        raise InvalidSettings(f"choose problem or means, got both: {problem!r} and {list(means)!r}", code="conflict")
+    if problem not in (None, *PROBLEMS):
+        raise _no_choice("problem", problem, PROBLEMS)
+    return Environment(
+        means=PROBLEMS[int(problem or 1)] if means is None else means,
+        law=_law(options["rewards"]),
+        spread=options["spread"] or 0.0,
+        drift_to=options["drift_to"],
+    )
 
 
-def _law(rewards: str | RewardLaw) -> RewardLaw:
-    if not isinstance(rewards, str):
+def _law(rewards: str | RewardLaw | None) -> RewardLaw:
+    if callable(rewards):
         return rewards
-    name, _, concentration = rewards.partition(":")
-    if rewards == "bernoulli":
+    if rewards in (None, "bernoulli"):
         return bernoulli
+    name, _, concentration = str(rewards).partition(":")
     if name == "beta":
         try:
             return BetaLaw(float(concentration or 4.0))
         except ValueError:
             pass
-    raise InvalidTask(f"rewards must be 'bernoulli', 'beta' or 'beta:CONCENTRATION' (above 0), got {rewards!r}")
+    allowed = "'bernoulli', 'beta' or 'beta:CONCENTRATION' (above 0)"
+    raise InvalidSettings(f"must be {allowed}, got {rewards!r}", field="rewards", code="choice")
+
+
+def _baseline_parameters(
+    allowed: Mapping[str, Parameter], given: Mapping[str, Parameter]
+) -> tuple[tuple[str, Parameter], ...]:
+    for name in given:
+        if name not in allowed:
+            said = f"must be of {one_of(allowed) or 'none'}, got {name!r}"
+            raise InvalidSettings(said, field="parameters", code="unknown")
+    return tuple((dict(allowed) | dict(given)).items())
 
 
 def _count(field: str, value: float, least: int) -> int:
     """A whole number, also when written as 1e6."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1 or value < least:
-        raise InvalidTask(f"{field} must be a whole number of at least {least}, got {value!r}")
+        raise InvalidSettings(f"must be a whole number of at least {least}, got {value!r}", field=field, code="range")
     return int(value)
+
+
+def _no_choice(field: str, value: object, allowed: Any) -> InvalidSettings:
+    return InvalidSettings(f"must be one of {one_of(allowed)}, got {value!r}", field=field, code="choice")

@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from outvote.simulation.environments import best_arms, good_arms, puller
+from outvote.simulation.environments import best_arms, good_arms, open_world, puller
 from outvote.simulation.fleets import make_fleet
 from outvote.simulation.moments import Moments
 from outvote.simulation.settings import Settings
@@ -23,14 +23,15 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
     """One trial from one seed; `advance` is told at each grid point how many draws were made since the last."""
     task, horizon = settings.task, settings.horizon
     before_the_first_draw = np.random.default_rng(_child(seed, 0))
-    world = settings.environment.start(players=task.players, horizon=horizon, rng=before_the_first_draw)
+    world = open_world(settings.environment, players=task.players, horizon=horizon, rng=before_the_first_draw)
     of_the_players = Random(int(_child(seed, 1).generate_state(1)[0]))
     fleet = make_fleet(
-        settings.protocol, task, settings.active_players, of_the_players, liars=settings.liars, aim=settings.aim
-    )
+        settings.protocol, task, settings.active_players, of_the_players,
+        parameters=dict(settings.baseline_parameters), liars=settings.liars, aim=settings.aim,
+    )  # fmt: skip
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
-    means = [world(player, horizon) for player in range(task.players)]
+    means = [world(player, horizon, None, None) for player in range(task.players)]
     good = _for_members([good_arms(values, task.epsilon) for values in means], shared)
     best = _for_members([best_arms(values) for values in means], shared)
     moments = Moments(fleet, good)

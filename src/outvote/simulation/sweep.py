@@ -11,17 +11,24 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
+from outvote.core.errors import InvalidSettings
 from outvote.files import write_whole
 from outvote.simulation import engines
+from outvote.simulation.executors import Forks, fork, inherited
+from outvote.simulation.keys import NoKey, strangers
 from outvote.simulation.results import Result, summarise
 from outvote.simulation.settings import Settings
 from outvote.simulation.trials import Trial
 
+Submit: TypeAlias = Callable[[int, int, int], "Future[tuple[list[Trial], float]]"]
+"""(number of the setting, first trial, last trial + 1) -> their trials, and how long they took."""
 CHUNK_SECONDS = 0.15
 """Work that is worth sending to another process."""
 MOST_CHUNKS = 64
@@ -31,7 +38,7 @@ MOST_CHUNKS = 64
 def sweep(
     cells: Sequence[Settings],
     *,
-    executor: Executor | None = None,
+    executor: Executor | Forks | None = None,
     store: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> list[Result]:
@@ -41,59 +48,63 @@ def sweep(
     each finished setting is written there, and what is there already is not run again.
     """
     advance = progress or _silent
-    found = [stored(cell, store) for cell in cells]
+    names = [None if store is None else cell_name(cell) for cell in cells]
+    found = [None if store is None or name is None else stored(name, store) for name in names]
     for result in found:
         if result is not None:
             advance(result.trials)
-    todo = [index for index, result in enumerate(found) if result is None]
-    for index in todo:
-        engines.warm_up(cells[index])  # before workers are forked: they then start with the kernels loaded
-    if executor is None:
-        for index in todo:
-            cell = cells[index]
-            found[index] = run_cell(cell, advance)
-            keep(cell, found[index], store)
-    else:
-        for index, result in _spread([(index, cells[index]) for index in todo], executor, advance):
-            found[index] = result
-            keep(cells[index], result, store)
+    todo = {index: cells[index] for index, result in enumerate(found) if result is None}
+    for cell in todo.values():
+        engines.warm_up(cell)  # before workers are forked: they then start with the kernels loaded
+    for index, result in _run_here(todo, advance) if executor is None else _spread(todo, executor, advance):
+        found[index] = result
+        if store is not None and names[index] is not None:  # the file appears whole or not at all
+            write_whole(store / f"{names[index]}.json", json.dumps(result.to_json(per_trial=True)))
     return [result for result in found if result is not None]
 
 
+def _run_here(cells: Mapping[int, Settings], advance: Callable[[float], None]) -> Iterator[tuple[int, Result]]:
+    for index, cell in cells.items():
+        yield index, summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
+
+
 def _spread(
-    cells: Sequence[tuple[int, Settings]], executor: Executor, advance: Callable[[float], None]
+    cells: Mapping[int, Settings], executor: Executor | Forks, advance: Callable[[float], None]
 ) -> Iterator[tuple[int, Result]]:
     """Hand out settings, the long ones in chunks of trials, and give them back as they become complete."""
-    whole: dict[Future[Any], int] = {}
-    parts: dict[Future[Any], tuple[int, Settings, int]] = {}
+    trials: dict[int, dict[int, list[Trial]]] = {index: {} for index in cells}
+    seconds = dict.fromkeys(cells, 0.0)
     # The longest first, so that at the end nobody waits for one that was left over.
-    for index, cell in sorted(cells, key=lambda each: -engines.estimated_seconds(each[1])):
-        pieces = chunks(cell)
-        if len(pieces) == 1:
-            whole[executor.submit(run_cell, cell)] = index
-        else:
-            for start, stop in pieces:
-                parts[executor.submit(run_chunk, cell, start, stop)] = (index, cell, start)
-    trials: dict[int, dict[int, list[Trial]]] = {index: {} for index, _ in cells}
-    seconds = {index: 0.0 for index, _ in cells}
-    for future in as_completed([*whole, *parts]):
-        if future in whole:
-            result: Result = future.result()
-            advance(result.trials)
-            yield whole.pop(future), result
-            continue
-        index, cell, start = parts.pop(future)
-        trials[index][start], took = future.result()
-        seconds[index] += took
-        advance(len(trials[index][start]))
-        if sum(map(len, trials[index].values())) == cell.trials:
-            ordered = [trial for _, piece in sorted(trials.pop(index).items()) for trial in piece]
-            yield index, summarise(cell, ordered, seconds[index])
+    order = sorted(cells, key=lambda index: -engines.estimated_seconds(cells[index]))
+    with _submitter(cells, executor) as submit:
+        parts = {submit(index, *piece): (index, piece[0]) for index in order for piece in chunks(cells[index])}
+        for future in as_completed(parts):
+            index, start = parts.pop(future)
+            trials[index][start], took = future.result()
+            seconds[index] += took
+            advance(len(trials[index][start]))
+            if sum(map(len, trials[index].values())) == cells[index].trials:
+                ordered = [trial for _, piece in sorted(trials.pop(index).items()) for trial in piece]
+                yield index, summarise(cells[index], ordered, seconds[index])
 
 
-def run_cell(cell: Settings, advance: Callable[[float], None] | None = None) -> Result:
-    """A whole setting. Its result is much smaller than its trials, which need not be sent."""
-    return summarise(cell, *run_chunk(cell, 0, cell.trials, advance))
+@contextmanager
+def _submitter(cells: Mapping[int, Settings], executor: Executor | Forks) -> Iterator[Submit]:
+    """How chunks are handed out: forked workers inherit the settings, others are sent them."""
+    if isinstance(executor, Forks):
+        with fork(executor.workers, cells) as pool:
+            yield lambda index, start, stop: pool.submit(_run_inherited, index, start, stop)
+        return
+    for cell in cells.values():
+        own = [name for part in cell.parts().values() for name in strangers(part)]
+        if own:
+            problem = f"has no workers that know {', '.join(own)}, which is your own: use workers of this machine"
+            raise InvalidSettings(problem, field="dask", code="conflict")
+    yield lambda index, start, stop: executor.submit(run_chunk, cells[index], start, stop)
+
+
+def _run_inherited(index: int, start: int, stop: int) -> tuple[list[Trial], float]:
+    return run_chunk(inherited()[index], start, stop)
 
 
 def run_chunk(
@@ -117,26 +128,22 @@ def chunks(cell: Settings) -> list[tuple[int, int]]:
     return list(itertools.pairwise(cuts))
 
 
-def cell_name(cell: Settings) -> str:
-    """The same for the same settings, in every process and on every day."""
-    return hashlib.sha256(json.dumps(cell.describe(), sort_keys=True).encode()).hexdigest()[:20]
-
-
-def stored(cell: Settings, store: Path | None) -> Result | None:
-    """The result of a setting that was finished before, if it is there and whole."""
-    if store is None:
-        return None
+def cell_name(cell: Settings) -> str | None:
+    """The same for the same settings, on every day; None, with a warning, where nobody can tell that they are."""
     try:
-        return Result.from_json(json.loads((store / f"{cell_name(cell)}.json").read_text(encoding="utf-8")))
+        described = cell.describe()
+    except NoKey as why:
+        warnings.warn(f"the result of {cell.protocol!r} is not stored: {why}, a text that names its code", stacklevel=3)
+        return None
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def stored(name: str, store: Path) -> Result | None:
+    """The result of a setting that was finished before, if it is there and whole."""
+    try:
+        return Result.from_json(json.loads((store / f"{name}.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def keep(cell: Settings, result: Result | None, store: Path | None) -> None:
-    """Write a finished setting; the file appears whole or not at all."""
-    if store is None or result is None:
-        return
-    write_whole(store / f"{cell_name(cell)}.json", json.dumps(result.to_json(per_trial=True)))
 
 
 def _silent(done: float) -> None:
