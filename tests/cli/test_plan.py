@@ -11,6 +11,7 @@ import pytest
 from outvote.cli import plan as command
 from outvote.cli.main import main
 from outvote.planner import plan
+from outvote.planner.estimate import Estimate
 from outvote.planner.question import ask
 
 QUICK = ["plan", "--variants", "3", "--sites", "6", "--difference", ".3"]
@@ -46,8 +47,8 @@ def test_no_number_and_no_word_is_cut_on_a_terminal_of_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = plan.make(ask(variants=3, sites=6, difference=0.3, traffic=1))
-    large = {"draws": 814_678_412_345.0, "low": 814_620_612_345.0, "high": 814_730_412_345.0, "bits_up": 12_833_123.0}
-    options = [replace(each, estimate=replace(each.estimate, **large), days=1e9) for each in made.options]
+    large = Estimate(814_678_412_345, 814_620_612_345, 814_730_412_345, 12_833_123, 993, 0, 20, "simulated, 20 trials")
+    options = [replace(each, estimate=large, days=1e9) for each in made.options]
     monkeypatch.setenv("COLUMNS", "80")
     command.show(replace(made, options=options))
     out = capsys.readouterr().out
@@ -88,8 +89,7 @@ def test_traffic_that_can_be_read_in_two_ways_is_refused(capsys: pytest.CaptureF
 
 def test_bad_input_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     """`tests/planner` has all that is refused."""
-    for traffic, error in (("0", "be a number of events a day above 0, got 0"), ("x", "be a number like 50000")):
-        assert main([*QUICK, "--traffic", traffic]) == 2
-        err = capsys.readouterr().err
-        assert err.startswith(f"outvote plan: error: traffic must {error}")
-        assert err.count("\n") == 1
+    assert main([*QUICK, "--traffic", "0"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("outvote plan: error: traffic must be a number of events a day above 0, got 0")
+    assert err.count("\n") == 1

@@ -130,7 +130,7 @@ def test_traffic_of_each_site_says_who_is_active() -> None:
     [
         ({"difference": 0}, "difference", "range", "difference must be a number from 1e-06 to 1, got 0"),
         ({"difference": 1e-9}, "difference", "range", "from 1e-06 to 1, got 1e-09"),
-        ({"difference": 1e-6, "baseline": 0}, "difference", "range", "at least 1e-05 where the baseline is 0, got"),
+        ({"difference": 1e-6, "baseline": 0}, "difference", "range", "at least 1e-05 if the baseline is 0, got"),
         ({"traffic": 0}, "traffic", "range", "traffic must be a number of events a day above 0, got 0"),
         ({"traffic": [1, 2]}, "traffic", "conflict", "one number for each of the 8 sites, got 2"),
         ({"traffic": [1, -1], "sites": 2}, "traffic", "range", r"at least 0, not all 0, got \[1, -1\]"),
@@ -145,7 +145,7 @@ def test_traffic_of_each_site_says_who_is_active() -> None:
             "range",
             "from 1e-06 to 0.999999, got 1.5; leave it out to look for the very best",
         ),
-        ({"means": [0.5, 0.5]}, "means", "range", "one that is best by at least 1e-06, got 0.5 and 0.5"),
+        ({"means": [0.5, 0.5]}, "means", "range", "a best by at least 1e-06, got 0.5 and 0.5"),
         ({"means": [0.5, 1.5]}, "means", "range", "means must be a number from 0 to 1, got 1.5"),
         ({"means": [0, 5e-6]}, "means", "range", "from 1e-05 to 1, got 5e-06, of the best variant"),
         ({"means": [0.5, 0.4], "difference": 0.1}, "means", "conflict", "leave out baseline and difference"),
