@@ -58,33 +58,16 @@ def test_no_number_and_no_word_is_cut_on_a_terminal_of_80_columns(
     assert len(re.findall(r"need\s+814,620,612,345\s+to\s+814,730,412,345\s+events", out)) == len(options)
 
 
-@pytest.mark.parametrize(
-    ("written", "sites", "traffic"),
-    [
-        ("50,000", 2, 50_000),
-        ("12,500", 3, 12_500),
-        ("1e4", 2, 10_000),
-        ("9000,400", 2, 9_400),
-        ("900, 400", 2, 1_300),
-        ("1,2,3", 3, 6),
-    ],
-)
-def test_traffic_is_one_number_or_one_for_each_site(
-    written: str, sites: int, traffic: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_numbers_are_read_as_people_write_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan, "tasks", lambda question: [])
     monkeypatch.setattr(plan, "left_out", lambda question: [])
-    assert main(["plan", "--sites", str(sites), "--delta", "5%", "--traffic", written, "--json"]) == 0
+    line = "plan --sites 2 --delta 5% --traffic 50,000 --activity 900,400 --means 10%,.1e0,.2 --json"
+    assert main(line.split()) == 0
     inputs = json.loads(capsys.readouterr().out)["inputs"]
-    assert (inputs["traffic"], inputs["delta"]) == (traffic, 0.05)
-
-
-def test_traffic_that_can_be_read_in_two_ways_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--sites", "3", "--traffic", "900,400,400"]) == 2
-    error = (
-        "traffic can be read as one number or as one for each of the 3 sites, got '900,400,400': write 900400400, or"
-    )
-    assert f"{error} '900, 400, 400'" in capsys.readouterr().err
+    assert (inputs["traffic"], inputs["delta"], inputs["means"]) == (50_000, 0.05, [0.1, 0.1, 0.2])
+    assert inputs["active_sites"] == 2
 
 
 def test_bad_input_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:

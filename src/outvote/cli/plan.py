@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli.options import add_json, number, numbers, write_result
-from outvote.core.errors import InvalidInput, InvalidSettings
 from outvote.presenters.task_fields import BY_NAME
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ examples:
   outvote plan --variants 4 --sites 20 --baseline 10% --difference 2% --traffic 50,000
   outvote plan --variants 10 --sites 64 --epsilon .5 --activity 80-20
   outvote plan --variants 4 --sites 20 --tolerate 2
-  outvote plan --means .3,.25,.2 --sites 3 --traffic 9000,4000,500 --privacy-budget 1 --json
+  outvote plan --means .3,.25,.2 --sites 3 --activity 18,8,1 --privacy-budget 1 --json
 """
 WORLD = {
     "variants": "how many variants (2, or as many as --means)",
@@ -25,8 +24,8 @@ WORLD = {
     "difference": "the smallest difference of mean rewards worth detecting (ε, else .1)",
     "baseline": "mean reward of all but the best (so that ½ is in the middle)",
     "means": "mean rewards, instead of both: like .7,.5,.3",
-    "traffic": "events a day: of the whole fleet, or of each site like 9000,400,400",
-    "activity": "which sites they happen at: uniform, 80-20, or weights like 3,1,1 (uniform)",
+    "traffic": "events a day in the whole fleet",
+    "activity": "where they happen: uniform, 80-20, or weights of the sites like 3,1,1 (uniform)",
     "seed": "seed of all randomness (0)",
 }
 OF_A_TASK = ("delta", "epsilon", "tolerate", "floor", "privacy_budget", "active_sites")
@@ -40,7 +39,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "what an eavesdropper sees; and which one we would take. Figures are exact sums or simulated, and say which.",
         epilog=EXAMPLE,
     )
-    readers = {"means": numbers, "activity": _law_or_weights, "traffic": _one_or_several}
+    readers = {"means": numbers, "activity": _law_or_weights}
     for name, says in {**WORLD, **{name: BY_NAME[name].help for name in OF_A_TASK}}.items():
         flag, shown = f"--{name.replace('_', '-')}", name.rpartition("_")[2].upper()
         reader = readers.get(name, number)
@@ -54,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
     from outvote.planner import plan, question
 
     given = {key: value for key, value in vars(args).items() if key not in ("command", "run", "json")}
-    if isinstance(given.get("traffic"), str):
-        given["traffic"] = _traffic(args.traffic, given.get("sites"))
     asked = question.ask(**given)
     with trials_bar("planning", len(list(plan.tasks(asked)))) as advance:
         made = plan.make(asked, progress=advance)
@@ -105,20 +102,3 @@ def show(made: Plan) -> None:
 
 def _law_or_weights(text: str) -> str | list[float]:
     return numbers(text) if "," in text else text
-
-
-def _one_or_several(text: str) -> str | list[float]:
-    """Several numbers; or the text, if it is one number, and could yet be several."""
-    try:
-        number(text)
-    except InvalidInput:
-        return numbers(text)
-    return text
-
-
-def _traffic(text: str, sites: float | None) -> float:
-    parts = text.split(",")
-    if len(parts) == sites and sites > 1 and not any(part.startswith("0") for part in parts):
-        problem = f"can be read as one number or as one for each of the {sites} sites, got {text!r}"
-        raise InvalidSettings(f"{problem}: write {number(text)}, or {text.replace(',', ', ')!r}", field="traffic")
-    return number(text)

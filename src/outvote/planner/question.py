@@ -67,7 +67,7 @@ def ask(
     means: Sequence[float] | None = None,
     baseline: float | None = None,
     difference: float | None = None,
-    traffic: float | Sequence[float] | None = None,
+    traffic: float | None = None,
     floor: float | None = None,
     privacy_budget: float | None = None,
     seed: float = 0,
@@ -83,14 +83,13 @@ def ask(
     if epsilon is not None:
         _number("epsilon", epsilon, LEAST_DIFFERENCE, MOST_EPSILON, "; leave it out to look for the very best variant")
     _number("delta", delta, LEAST_DELTA, MOST_DELTA)
-    law = _activity(activity, traffic, sites)
+    law = _activity(activity, sites)
     if active_sites is None:
         active_sites = law.active_players
     elif not 0 < active_sites <= sites:
         _refuse("active_sites", f"must be a number above 0 and at most the {sites} sites, got {active_sites!r}")
-    total = math.fsum(traffic) if isinstance(traffic, Sequence) else traffic
-    if total is not None and not 0 < total < math.inf:
-        _refuse("traffic", f"must be a number of events a day above 0, got {total:g}")
+    if traffic is not None and not 0 < traffic < math.inf:
+        _refuse("traffic", f"must be a number of events a day above 0, got {traffic!r}")
     if privacy_budget is not None:
         _number("privacy_budget", privacy_budget, LEAST_BUDGET, MOST_BUDGET)
     return Question(
@@ -101,7 +100,7 @@ def ask(
         active_sites=float(active_sites),
         activity=law,
         means=_means(variants, epsilon, means, baseline, difference),
-        traffic=total,
+        traffic=traffic,
         floor=None if floor is None else _whole("floor", floor, 2, LARGEST_TALLY),
         privacy_budget=privacy_budget,
         seed=_whole("seed", seed, 0, 2**53),
@@ -138,22 +137,16 @@ def _means(
     return (min(baseline + difference, 1.0), *(baseline,) * (variants - 1))
 
 
-def _activity(activity: str | Sequence[float], traffic: float | Sequence[float] | None, sites: int) -> Weighted:
-    """Who is active: by a law, or in proportion to weights or to the traffic of each site."""
-    field, weights = "activity", activity
-    if isinstance(traffic, Sequence):
-        if activity != "uniform":
-            _refuse("activity", "must be left out where the traffic of each site says who is active", "conflict")
-        field, weights = "traffic", traffic
-    if isinstance(weights, str):
-        if weights not in LAWS:
-            _refuse("activity", f"must be {one_of(LAWS)}, or weights like 3,1,1, got {weights!r}", "choice")
-        return LAWS[weights](sites)
-    if len(weights) != sites:
-        _refuse(field, f"must have one number for each of the {sites} sites, got {len(weights)}", "conflict")
-    if not min(weights) >= 0 or not 0 < sum(weights) < math.inf:
-        _refuse(field, f"must be numbers of at least 0, not all 0, got {list(weights)!r}")
-    return weighted(weights)
+def _activity(activity: str | Sequence[float], sites: int) -> Weighted:
+    if isinstance(activity, str):
+        if activity not in LAWS:
+            _refuse("activity", f"must be {one_of(LAWS)}, or weights like 3,1,1, got {activity!r}", "choice")
+        return LAWS[activity](sites)
+    if len(activity) != sites:
+        _refuse("activity", f"must have one weight for each of the {sites} sites, got {len(activity)}", "conflict")
+    if not min(activity) >= 0 or not 0 < sum(activity) < math.inf:
+        _refuse("activity", f"must be weights of at least 0, not all 0, got {list(activity)!r}")
+    return weighted(activity)
 
 
 def _number(field: str, value: float, least: float, most: float, why: str = "") -> None:
