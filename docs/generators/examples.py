@@ -10,7 +10,7 @@ from pathlib import Path
 from outvote.cli.main import main
 
 DOCS = Path(__file__).parents[1]
-PLAN = "plan --arms 4 --players 20 --baseline .1 --difference .02 --traffic 50000"
+PLAN = "plan --variants 4 --sites 20 --baseline 10% --difference 2% --traffic 50,000"
 SIMULATE = "simulate --protocol dme --problem 1 --players 16 --horizon 3e5 --trials 5"
 
 

@@ -31,7 +31,6 @@ PUBLIC = (
     "outvote.theory",
     "outvote.planner.question",
     "outvote.planner.plan",
-    "outvote.planner.words",
 )
 LONGEST = 100
 """A signature that is longer has a line for each parameter."""

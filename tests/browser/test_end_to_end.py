@@ -42,7 +42,7 @@ def test_a_task_is_created_with_the_keyboard_and_seen_to_its_end_on_pages_that_s
         ("Sites", "\n".join(SITES)),
         ("Events a day, whole fleet", "50000"),
         ("Difference worth finding", "0.2"),
-        ("Mean of the others", "0.1"),
+        ("Baseline", "0.1"),
     ):
         tab_to(page, label)
         typed(page, text)

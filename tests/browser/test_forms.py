@@ -17,7 +17,7 @@ FIELDS = {
     "Sites": "12",
     "Events a day, whole fleet": "40 000",
     "Difference worth finding": "0.125",
-    "Mean of the others": "0.25",
+    "Baseline": "0.25",
     "δ": "0.07",
     "ε": "0",
 }
@@ -61,7 +61,7 @@ def test_what_is_expected_is_saved_and_the_planner_says_what_is_left(look: Open,
     left = page.get_by_role("region", name="What is left")
     expect(left).to_contain_text("No difference is declared")
     left.get_by_text("Declare what you expect").click()
-    for label, text in (("Events a day", "50 000"), ("Difference worth", "0.071"), ("Mean of the", "0.2")):
+    for label, text in (("Events a day", "50 000"), ("Difference worth", "0.071"), ("Baseline", "0.2")):
         left.get_by_label(label).fill(text)
     left.get_by_role("button", name="Save").click()
     expect(left).to_contain_text(re.compile("the planner (is at work|expects)", re.IGNORECASE))

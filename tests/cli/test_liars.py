@@ -7,7 +7,7 @@ import json
 import pytest
 
 from outvote.cli.main import main
-from outvote.planner import estimate
+from outvote.planner import tally
 
 
 def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,8 +24,8 @@ def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.Ca
 def test_a_plan_says_that_its_guarantee_holds_with_liars(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(estimate, "GUARDED_WORK", 1e4)
-    line = "plan --means .9,.1 --players 6 --epsilon .7 --tolerate 1 --json -"
+    monkeypatch.setattr(tally, "GUARDED_WORK", 1e4)
+    line = "plan --means .9,.1 --sites 6 --epsilon .7 --tolerate 1 --json -"
     assert main(line.split()) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["inputs"]["tolerate"] == 1

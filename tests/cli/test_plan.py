@@ -8,7 +8,7 @@ import pytest
 
 from outvote.cli.main import main
 
-QUICK = ["plan", "--arms", "3", "--players", "6", "--difference", ".3"]
+QUICK = ["plan", "--variants", "3", "--sites", "6", "--difference", ".3"]
 
 
 def test_the_plan_is_a_table_a_promise_and_a_recommendation(
@@ -17,7 +17,7 @@ def test_the_plan_is_a_table_a_promise_and_a_recommendation(
     monkeypatch.setenv("COLUMNS", "200")
     assert main([*QUICK, "--traffic", "1e4"]) == 0
     out = capsys.readouterr().out
-    assert "3 variants, 6 sites (uniform, N_γ 6), δ 0.05" in out
+    assert "3 variants, 6 sites (uniform, 6 active), δ 0.05" in out
     assert "→  tally, floor 3" in out
     assert "Recommended: tally, floor 3: " in out
     assert out.count("An eavesdropper sees") == 6
@@ -28,9 +28,9 @@ def test_the_json_has_inputs_and_one_object_for_each_protocol(capsys: pytest.Cap
     out, err = capsys.readouterr()
     assert err == ""
     told = json.loads(out)
-    assert told["inputs"]["players"] == 6
+    assert told["inputs"]["sites"] == 6
     wanted = {
-        "protocol", "quorum", "eta", "pulls_per_player", "draws", "days", "bits", "guarantee", "adversary_sees",
+        "protocol", "quorum", "eta", "events_per_site", "events", "days", "bits", "guarantee", "adversary_sees",
         "recommended",
     }  # fmt: skip
     assert all(wanted <= set(each) for each in told["protocols"])

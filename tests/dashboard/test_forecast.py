@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard.stories import CLOSE, SOON, Story
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidSettings, OutvoteError
 from outvote.core.task import Task
 from outvote.dashboard.forecast import DAY, ENOUGH, Forecast, forecast
 from outvote.dashboard.planning import PlannerFailed
@@ -65,8 +65,8 @@ def test_of_a_declared_world_what_is_left_and_what_is_reported_are_what_was_plan
         f"{count(done)} are reported, and 1,000 a day are declared"
     )
     task = story.task
-    same = {"players": 3, "delta": task.delta, "epsilon": None, "floor": task.floor, "privacy_budget": None}
-    assert planner.asked == [{"arms": 3, **same, "baseline": 0.2, "difference": 0.1}]
+    same = {"sites": 3, "delta": task.delta, "epsilon": None, "floor": task.floor, "privacy_budget": None}
+    assert planner.asked == [{"variants": 3, **same, "baseline": 0.2, "difference": 0.1}]
 
 
 def test_without_a_declared_traffic_it_is_that_so_far() -> None:
@@ -98,7 +98,7 @@ def test_without_a_declaration_the_world_is_that_of_the_tallies() -> None:
     done = reported(shown)
     (world,) = planner.asked
     assert world["means"] == [round(arm.mean, 3) for arm in shown.variants if isinstance(arm.mean, float)]
-    assert "arms" not in world
+    assert "variants" not in world
     assert found.events.startswith(f"about {about(9_000 - done)} (")
     assert f"if the variants' means are what they seem now; {count(done)} are reported" in found.why
 
@@ -162,9 +162,9 @@ def test_too_few_events_after_a_declared_world_that_needs_fewer_say_so() -> None
     ("answer", "found"),
     [
         (None, Forecast("working", why="the planner is at work")),
-        (InvalidTask("no such world"), Forecast("unknown", why="no such world")),
+        (InvalidSettings("no such world"), Forecast("unknown", why="no such world")),
         (PlannerFailed("it is gone"), Forecast("unknown", why="it is gone")),
-        ({"never": True}, Forecast("unknown", why="it never ends: fewer sites are active than must vote")),
+        ({"never": "it never ends"}, Forecast("unknown", why="it never ends")),
     ],
 )
 def test_without_an_answer_of_the_planner_that_is_said(declared: bool, answer: Any, found: Forecast) -> None:
@@ -192,7 +192,7 @@ def test_of_votes_without_a_traffic_only_the_whole_is_said() -> None:
     assert (found.state, found.events, found.days) == ("known", "9,000 in all", "")
     assert found.why.endswith("votes do not tell how many there were: declare the traffic")
     (world,) = planner.asked
-    assert (world["arms"], world["epsilon"], world["difference"]) == (3, 0.99, None)  # arms that differ by ε
+    assert (world["variants"], world["epsilon"], world["difference"]) == (3, 0.99, None)  # variants that differ by ε
 
 
 def test_of_votes_with_a_traffic_what_has_happened_is_that_times_the_days() -> None:

@@ -67,13 +67,6 @@ def test_one_is_not_many() -> None:
     assert formats.plural(2, "has", "have") == "2 have"
 
 
-def test_options_of_a_command_are_fields_of_a_form() -> None:
-    assert times.on_form("ask for fewer --active-players, or raise --floor.") == (
-        "ask for fewer active players, or raise floor."
-    )
-    assert times.on_form("a name like x--y or -- is none") == "a name like x--y or -- is none"
-
-
 def test_many_names_are_cut_to_a_few() -> None:
     names = ["a", "b", "c", "d", "e", "f"]
     told = [formats.listed(names[:number]) for number in range(1, 7)]

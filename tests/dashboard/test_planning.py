@@ -18,17 +18,17 @@ import uvloop
 from dashboard.stories import TALLY
 from helpers.processes import comes, gone, until
 from outvote.cli.main import main
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidSettings
 from outvote.core.task import Task
 from outvote.dashboard import planning
 from outvote.dashboard.planning import Planner, PlannerFailed
-from outvote.planner import estimate
+from outvote.planner.families import of
 from outvote.planner.question import ask
 
-QUICK: dict[str, Any] = {"arms": 2, "players": 4, "difference": 0.4}
-ANOTHER = {"arms": 2, "players": 4, "difference": 0.5}
-SLOW = {"arms": 50, "players": 200, "difference": 0.002}
-WRONG = {"arms": 1}
+QUICK: dict[str, Any] = {"variants": 2, "sites": 4, "difference": 0.4}
+ANOTHER = {"variants": 2, "sites": 4, "difference": 0.5}
+SLOW = {"variants": 50, "sites": 200, "difference": 0.002}
+WRONG = {"variants": 1}
 TASK = Task(**{**TALLY, "arms": 2, "players": 4})
 
 
@@ -72,7 +72,7 @@ async def answers(planner: Planner) -> None:
 
 
 def test_a_plan_is_what_the_command_says_and_is_asked_for_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--arms", "2", "--players", "4", "--difference", "0.4", "--json"]) == 0
+    assert main(["plan", "--variants", "2", "--sites", "4", "--difference", "0.4", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     told: list[int] = []
 
@@ -94,7 +94,7 @@ def test_a_plan_is_what_the_command_says_and_is_asked_for_once(capsys: pytest.Ca
 
 
 def test_questions_at_once_are_answered_one_by_one_and_what_is_refused_says_why() -> None:
-    expected = estimate.of_tally(ask(**QUICK), TASK)
+    expected = of(TASK).estimate(ask(**QUICK), TASK)
 
     async def ask_them() -> None:
         told: list[int] = []
@@ -109,13 +109,14 @@ def test_questions_at_once_are_answered_one_by_one_and_what_is_refused_says_why(
             assert isinstance(one, dict)
             assert isinstance(two, dict)
             assert (one["inputs"]["means"], two["inputs"]["means"]) == ([0.7, 0.3], [0.75, 0.25])
-            assert isinstance(refused, InvalidTask)
-            assert str(refused) == "arms must be a whole number from 2 to 10,000, got 1"
-            with pytest.raises(InvalidTask, match="got 1"):  # again, and nobody is asked
+            assert isinstance(refused, InvalidSettings)
+            assert str(refused) == "variants must be a whole number from 2 to 10,000, got 1"
+            assert (refused.field, refused.code) == ("variants", "range")
+            with pytest.raises(InvalidSettings, match="got 1"):  # again, and nobody is asked
                 await planner.plan(WRONG)
             found = planner.estimate(QUICK, TASK)
             assert found == {"draws": expected.draws, "low": expected.low, "high": expected.high, "how": expected.how}
-            assert isinstance(planner.estimate(WRONG, TASK), InvalidTask)
+            assert isinstance(planner.estimate(WRONG, TASK), InvalidSettings)
             assert len(planners()) == 1
             assert len(told) == 5
         finally:
@@ -173,10 +174,10 @@ def test_a_question_that_takes_too_long_is_given_up_and_not_asked_again(monkeypa
         try:
             with monkeypatch.context() as patched:
                 patched.setattr(planning, "PATIENCE", 0.5)
-                with pytest.raises(InvalidTask, match=r"longer than 0\.5 s: ask for fewer variants or sites"):
+                with pytest.raises(InvalidSettings, match=r"longer than 0\.5 s: ask for fewer variants or sites"):
                     await planner.plan(SLOW)
             assert planners() == []
-            with pytest.raises(InvalidTask, match="longer than"):
+            with pytest.raises(InvalidSettings, match="longer than"):
                 await planner.plan(SLOW)
             assert planners() == []  # nobody was asked
             await answers(planner)
@@ -225,7 +226,7 @@ def test_a_process_that_cannot_be_started_fails_the_question_and_is_tried_again(
             await comes(lambda: told == [1], "it was tried")
             with pytest.raises(PlannerFailed, match=r"the planner cannot be started: .*No such file"):
                 await planner.plan(WRONG)
-        with pytest.raises(InvalidTask, match="got 1"):
+        with pytest.raises(InvalidSettings, match="got 1"):
             await planner.plan(WRONG)
         await planner.close()
 
@@ -241,7 +242,9 @@ def test_the_process_says_what_is_not_installed(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_fleet_that_cannot_reach_a_quorum_never_ends() -> None:
     votes = Task(arms=2, players=4, epsilon=1e-6, delta=0.05, protocol="dme")
-    assert planning.answer({"estimate": {**QUICK, "epsilon": 1e-6}, "task": votes.to_json()}) == {"never": True}
+    assert planning.answer({"estimate": {**QUICK, "epsilon": 1e-6}, "task": votes.to_json()}) == {
+        "never": "it never ends: fewer sites are ever active than must vote"
+    }
 
 
 @pytest.mark.parametrize(
@@ -257,5 +260,5 @@ def test_numbers_that_no_sum_can_hold_are_refused_and_noted(
 
     monkeypatch.setattr("outvote.planner.plan.make", fail)
     told = planning.answer({"plan": QUICK})
-    assert told == {"refused": "these numbers are too small or too large to plan with"}
+    assert told == {"refused": {"problem": "these numbers are too small or too large to plan with"}}
     assert str(error) in capsys.readouterr().err

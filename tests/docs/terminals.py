@@ -34,6 +34,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "COLUMNS": "100", "PYTHONUNBUFFERED": "1
 
 def shape(text: str) -> str:
     """What of an output is the same in every run: no numbers, ids, paths and widths of columns."""
+    text = re.sub(r" --(?:server http://|engine-port |port )\S+", "", text)  # `command` adds them
     text = re.sub(r"\b(\w+)-[0-9a-f]{8}\b", r"\1-ID", text)
     text = re.sub(r"(?<![\w:/])/[^\s,]+", "PATH", text)
     text = re.sub(r"\d[\d,.]*", "N", text)
@@ -106,6 +107,8 @@ class Terminals:
         if name in self.running:
             self.end(name)
         log = self.folder / f"{name}.log"
+        if kind == "watch":  # it draws in place at a terminal, which `script` is, and prints other lines elsewhere
+            words = ["script", "--quiet", "--return", "--command", shlex.join(words), "/dev/null"]
         with log.open("wb") as out:
             process = subprocess.Popen(
                 words, cwd=self.folder, env=ENVIRONMENT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -119,10 +122,10 @@ class Terminals:
         return LOG_LINES.sub("", told)
 
     def ended(self, name: str) -> str:
-        """What a command has printed that ends by itself in the end."""
+        """What is left on the terminal by a command that ends by itself in the end."""
         process, log = self.running.pop(name)
         assert process.wait(DEADLINE) == 0
-        return log.read_text()
+        return re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", log.read_text().rpartition("\x1b[2K")[2])
 
     def end(self, name: str) -> None:
         """As Ctrl-C does, which a shell may have told us to ignore."""

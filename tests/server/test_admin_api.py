@@ -70,7 +70,7 @@ def test_a_name_that_is_taken_is_refused_with_what_differs(memory: MemoryEngine)
         async with operated(memory) as (_, client):
             task_id = (await client.post("/v1/tasks", json=TALLY)).json()["id"]
             again = refusal(await client.post("/v1/tasks", json={**TALLY, "delta": 0.1}), 409)
-            assert again == f"name must be a new one, got 'shop', which {task_id} has: δ: 0.05, asked is 0.1"
+            assert again == f"name must be a new one, got 'shop', which {task_id} has: delta is 0.05, asked is 0.1"
             same = refusal(await client.post("/v1/tasks", json=TALLY), 409)
             assert same.endswith("it is the same in every field")
             both = await asyncio.gather(*(client.post("/v1/tasks", json=VOTES) for _ in range(2)))

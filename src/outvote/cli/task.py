@@ -65,9 +65,10 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     action.add_argument("--file", metavar="TASK.toml", help="read the fields from a file; options come on top")
     for field in task_fields.FIELDS:
+        allowed = ": " + ", ".join(field.kind.schema["enum"]) if "enum" in field.kind.schema else ""
         default = "" if field.default in (None, (), "task") else f" ({field.default})"
         flag, shown = f"--{field.name.replace('_', '-')}", (field.name.rpartition("_")[2]).upper()
-        action.add_argument(flag, dest=field.name, metavar=shown, help=field.help + default)
+        action.add_argument(flag, dest=field.name, metavar=shown, help=field.help + allowed + default)
     _add_expectation(action)
     add_json(action)
 

@@ -23,14 +23,14 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from outvote import __version__
-from outvote.core.errors import InvalidTask
+from outvote.core.errors import InvalidInput
 from outvote.core.protocols import REGISTRY
 from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
 from outvote.planner.duration import duration
 from outvote.presenters import formats as number_formats
 from outvote.presenters.lookup import presenter
-from outvote.presenters.task_fields import FIELDS
+from outvote.presenters.task_fields import BY_NAME, FIELDS
 from outvote.server.admin import guard as admin_guard
 from outvote.server.admin.api import Admin
 from outvote.server.admin.http import read_body, route
@@ -76,8 +76,7 @@ class Dashboard:
         self._templates.globals.update(version=__version__, plotly=plotly, urlencode=urlencode)
         for name in ("count", "about", "percent", "points", "lift_percent", "plural", "listed"):
             self._templates.filters[name] = getattr(number_formats, name)
-        self._templates.filters.update(moment=formats.moment, on_form=formats.on_form)
-        self._templates.filters["duration"] = duration
+        self._templates.filters.update(moment=formats.moment, duration=duration)
         self._library: asyncio.Task[bytes] | None = None
         """Packs it once, however many ask at the same time."""
 
@@ -232,7 +231,9 @@ class Dashboard:
         form = {key: value.strip() for key, value in form.items() if value.strip()}
         try:
             return {"plan": await self.planner.plan(forms.question_of(form)), "trouble": None, "form": form}
-        except (InvalidTask, PlannerFailed, Refused) as error:
+        except (InvalidInput, PlannerFailed, Refused) as error:
+            if isinstance(error, InvalidInput) and error.field in BY_NAME:
+                error = error.named(BY_NAME[error.field].label)
             return {"plan": None, "trouble": str(error), "form": form}
 
     def _page(

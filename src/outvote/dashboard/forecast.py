@@ -38,9 +38,10 @@ class Forecast:
 def forecast(shown: TaskDescription, ask: Ask, now: float) -> Forecast:
     """What a task that runs still needs."""
     passed = max(now - shown.created, 1.0) / DAY
-    if shown.protocol != "tally":
-        return _of_votes(shown, ask, passed)
-    reported = sum(arm.trials for arm in shown.variants if arm.trials is not UNSET)
+    counts = [arm.trials for arm in shown.variants if arm.trials is not UNSET]
+    if not counts:
+        return _without_counts(shown, ask, passed)
+    reported = sum(counts)
     traffic, whence = _traffic(shown, reported, passed)
     late, difference = "", None if shown.expectation is None else shown.expectation.difference
     if difference is not None:
@@ -62,7 +63,7 @@ def forecast(shown: TaskDescription, ask: Ask, now: float) -> Forecast:
     return _left(answer, reported, traffic, f"{late}; {why}" if late else why)
 
 
-def _of_votes(shown: TaskDescription, ask: Ask, passed: float) -> Forecast:
+def _without_counts(shown: TaskDescription, ask: Ask, passed: float) -> Forecast:
     """Votes do not say how many events there were: only the declared traffic does."""
     answer = ask(_world(shown), shown.task)
     if not isinstance(answer, dict) or answer.get("never"):
@@ -92,12 +93,10 @@ def _expects(answer: dict[str, Any]) -> str:
     return f"the planner expects {draws} events in all, from {low} to {high}"
 
 
-def _no_answer(answer: object) -> Forecast:
+def _no_answer(answer: dict[str, Any] | OutvoteError | None) -> Forecast:
     if answer is None:
         return Forecast("working", why="the planner is at work")
-    if isinstance(answer, OutvoteError):
-        return Forecast("unknown", why=str(answer))
-    return Forecast("unknown", why="it never ends: fewer sites are active than must vote")
+    return Forecast("unknown", why=answer["never"] if isinstance(answer, dict) else str(answer))
 
 
 def _traffic(shown: TaskDescription, reported: int, passed: float) -> tuple[float | None, str]:
@@ -110,10 +109,10 @@ def _traffic(shown: TaskDescription, reported: int, passed: float) -> tuple[floa
 
 
 def _world(shown: TaskDescription) -> dict[str, Any]:
-    """The declared one; of votes, without a declaration, arms that differ by ε."""
+    """The declared one; of votes, without a declaration, variants that differ by ε."""
     expectation = shown.expectation
     return {
-        "arms": len(shown.task.arms),
+        "variants": len(shown.task.arms),
         **_same(shown.task),
         "baseline": None if expectation is None else expectation.baseline,
         "difference": None if expectation is None else expectation.difference,
@@ -135,7 +134,7 @@ def _seen(shown: TaskDescription) -> dict[str, Any] | None:
 
 def _same(task: Task) -> dict[str, Any]:
     return {
-        "players": task.players,
+        "sites": task.players,
         "delta": task.delta,
         "epsilon": task.epsilon or None,
         "floor": task.floor,

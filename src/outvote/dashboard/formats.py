@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
 from outvote.planner.duration import since
-
-
-def on_form(text: str) -> str:
-    """What the planner says to who uses its command, to who fills in a form: “active players”, not an option."""
-    return re.sub(r"(?<!\S)--([a-z]+(?:-[a-z]+)*)", lambda option: option[1].replace("-", " "), text)
 
 
 def iso(at: float) -> str:

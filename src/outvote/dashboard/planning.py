@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-from outvote.core.errors import InvalidTask, OutvoteError
+from outvote.core.errors import InvalidInput, InvalidSettings, OutvoteError
 from outvote.core.task import Task
 from outvote.processes import die_with
 
@@ -43,7 +43,7 @@ class Planner:
         self._answers: dict[str, asyncio.Task[Answer]] = {}
 
     async def plan(self, given: Mapping[str, Any]) -> Answer:
-        """All ways to run a task, as `outvote plan --json` says it."""
+        """All ways to run a task, as `outvote plan --json` prints them."""
         return await asyncio.shield(self._asked({"plan": dict(given)}))
 
     def estimate(self, given: Mapping[str, Any], task: Task) -> Answer | OutvoteError | None:
@@ -93,7 +93,7 @@ class Planner:
                 async with asyncio.timeout(PATIENCE):
                     said = await process.stdout.readline()
             except TimeoutError:
-                raise InvalidTask(
+                raise InvalidSettings(
                     f"this takes the planner longer than {PATIENCE:g} s: ask for fewer variants or sites, or a larger "
                     "difference"
                 ) from None
@@ -107,7 +107,7 @@ class Planner:
         except ValueError:
             raise PlannerFailed("the planner ended without an answer: the server's log says why") from None
         if "refused" in answer:
-            raise InvalidTask(answer["refused"])
+            raise InvalidSettings(**answer["refused"])
         if "failed" in answer:
             raise PlannerFailed(answer["failed"])
         return answer
@@ -147,9 +147,9 @@ class Planner:
 
 
 def answer(question: dict[str, Any]) -> Answer:
-    """One question; what cannot be asked is `refused`, what is not there has `failed`."""
+    """One question. `refused` is the error of one that cannot be asked; `failed` says what is not there."""
     try:
-        from outvote.planner import estimate, plan
+        from outvote.planner import families, plan
         from outvote.planner.question import ask
     except ImportError as error:
         return {"failed": f"the planner is not installed ({error}): pip install 'outvote[sim]'"}
@@ -157,15 +157,14 @@ def answer(question: dict[str, Any]) -> Answer:
         if "plan" in question:
             return plan.make(ask(**question["plan"])).to_json()
         asked, task = ask(**question["estimate"]), Task.from_json(question["task"])
-        of_task = estimate.of_tally if task.protocol == "tally" else estimate.of_votes
-        found = of_task(asked, task)
-    except InvalidTask as error:
-        return {"refused": str(error)}
+        found = families.of(task).estimate(asked, task)
+    except InvalidInput as error:
+        return {"refused": {"problem": error.problem, "field": error.field, "code": error.code}}
     except (ArithmeticError, ValueError):
         traceback.print_exc()  # to the server's log
-        return {"refused": "these numbers are too small or too large to plan with"}
-    if found is None:
-        return {"never": True}
+        return {"refused": {"problem": "these numbers are too small or too large to plan with"}}
+    if not found.ends:
+        return {"never": found.how}
     return {"draws": found.draws, "low": found.low, "high": found.high, "how": found.how}
 
 

@@ -5,28 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
-from outvote.core.errors import InvalidTask
-from outvote.core.task import Task
-from outvote.simulation.activity import Weighted, read_activity
+from outvote.core.errors import InvalidSettings, one_of
+from outvote.core.task import LARGEST_TALLY, LEAST_BUDGET, MOST_BUDGET, MOST_EPSILON
+from outvote.simulation.activity import Weighted, eighty_twenty, uniform, weighted
 
-DEFAULT_DIFFERENCE = 0.1
-LEAST_DIFFERENCE = 1e-6
-LEAST_DELTA = 1e-12
-LARGEST_WORLD = 10_000
-"""Arms or sites: beyond that a plan takes longer than a look at it is worth."""
+DEFAULT_DIFFERENCE: Final = 0.1
+LEAST_DIFFERENCE: Final = 1e-6
+LEAST_BEST: Final = 1e-5
+"""Mean of the best variant: rarer successes take longer to simulate than anybody waits for a plan."""
+LEAST_DELTA: Final = 1e-12
+MOST_DELTA: Final = 0.999999
+LARGEST_WORLD: Final = 10_000
+"""Variants or sites: beyond that a plan takes longer than a look at it is worth."""
+LAWS: Final = {"uniform": uniform, "80-20": eighty_twenty}
 
 
 @dataclass(frozen=True)
 class Question:
-    """One plan. The world it is made for: one best arm, all others worse by the difference, or the means given."""
+    """One plan. The world it is made for: one best variant, all others worse by the difference; or the means given."""
 
-    arms: int
-    players: int
+    variants: int
+    sites: int
     epsilon: float | None
     delta: float
-    active_players: float
+    active_sites: float
     activity: Weighted
     means: tuple[float, ...]
     traffic: float | None
@@ -44,7 +48,7 @@ class Question:
 
     @property
     def difference(self) -> float:
-        """Between the best arm and the next."""
+        """Between the best variant and the next."""
         best, second = sorted(self.means, reverse=True)[:2]
         return best - second
 
@@ -54,11 +58,11 @@ class Question:
 
 def ask(
     *,
-    arms: float | None = None,
-    players: float = 8,
+    variants: float | None = None,
+    sites: float = 8,
     epsilon: float | None = None,
     delta: float = 0.05,
-    active_players: float | None = None,
+    active_sites: float | None = None,
     activity: str | Sequence[float] = "uniform",
     means: Sequence[float] | None = None,
     baseline: float | None = None,
@@ -69,52 +73,43 @@ def ask(
     seed: float = 0,
     tolerate: float = 0,
 ) -> Question:
-    """Check everything and put it together; what cannot be is refused with an `InvalidTask`."""
-    if means is not None and arms is not None and arms != len(means):
-        raise InvalidTask(f"means must be one for each of the {arms} arms, got {len(means)}")
-    count = _whole("arms", len(means) if means is not None else 2 if arms is None else arms, 2, LARGEST_WORLD)
-    sites = _whole("players", players, 1, LARGEST_WORLD)
-    if epsilon is not None and not 0 < epsilon < 1:
-        raise InvalidTask(
-            f"epsilon must be a number above 0 and below 1, got {epsilon!r}; leave it out to look for the very best "
-            "arm, and say with --difference what matters"
-        )
-    if epsilon is not None and epsilon < LEAST_DIFFERENCE:
-        raise InvalidTask(f"epsilon must be at least {LEAST_DIFFERENCE:g} in a plan, got {epsilon!r}")
-    if isinstance(delta, int | float) and 0 < delta < LEAST_DELTA:
-        raise InvalidTask(f"delta must be at least {LEAST_DELTA:g} in a plan, got {delta!r}: nobody waits for more")
-    world = _means(count, epsilon, means, baseline, difference)
-    best, second = sorted(world, reverse=True)[:2]
-    if best - second < LEAST_DIFFERENCE * (1 - 1e-9):
-        raise InvalidTask(
-            f"the best arm must be better by at least {LEAST_DIFFERENCE:g} in a plan, got {best - second:g}: to see "
-            "less takes more events than there are"
-        )
-    total = _traffic(traffic, sites)
+    """Check everything and put it together; whatever cannot be planned is refused with an `InvalidSettings`."""
+    if means is not None and variants is not None and variants != len(means):
+        problem = f"must be one number for each of the {variants} variants, got {len(means)}"
+        raise InvalidSettings(problem, field="means", code="conflict")
+    if variants is None:
+        variants = 2 if means is None else len(means)
+    variants = _whole("variants", variants, 2, LARGEST_WORLD)
+    sites = _whole("sites", sites, 1, LARGEST_WORLD)
+    if epsilon is not None:
+        _number("epsilon", epsilon, LEAST_DIFFERENCE, MOST_EPSILON, "; leave it out to look for the very best variant")
+    _number("delta", delta, LEAST_DELTA, MOST_DELTA)
     law = _activity(activity, traffic, sites)
-    active = float(law.active_players if active_players is None else active_players)
-    question = Question(
-        arms=count,
-        players=sites,
+    if active_sites is None:
+        active_sites = law.active_players
+    elif not 0 < active_sites <= sites:
+        problem = f"must be a number above 0 and at most the {sites} sites, got {active_sites!r}"
+        raise InvalidSettings(problem, field="active_sites", code="range")
+    if privacy_budget is not None:
+        _number("privacy_budget", privacy_budget, LEAST_BUDGET, MOST_BUDGET)
+    return Question(
+        variants=variants,
+        sites=sites,
         epsilon=epsilon,
         delta=delta,
-        active_players=active,
+        active_sites=float(active_sites),
         activity=law,
-        means=world,
-        traffic=total,
-        floor=None if floor is None else _whole("floor", floor, 2, 127),
+        means=_means(variants, epsilon, means, baseline, difference),
+        traffic=_traffic(traffic),
+        floor=None if floor is None else _whole("floor", floor, 2, LARGEST_TALLY),
         privacy_budget=privacy_budget,
         seed=_whole("seed", seed, 0, 2**53),
-        tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2),
+        tolerate=_whole("tolerate", tolerate, 0, (sites - 1) // 2, ": fewer than half of the sites may lie"),
     )
-    # The tasks themselves refuse the rest: δ, N_γ, the budget. Votes that tolerate too few liars are left out of plans.
-    Task(arms=count, players=sites, epsilon=question.vote_epsilon, delta=delta, active_players=active, protocol="dme")
-    Task(arms=count, players=sites, epsilon=0, delta=delta, protocol="tally", privacy_budget=privacy_budget)
-    return question
 
 
 def _means(
-    arms: int,
+    variants: int,
     epsilon: float | None,
     means: Sequence[float] | None,
     baseline: float | None,
@@ -122,55 +117,67 @@ def _means(
 ) -> tuple[float, ...]:
     if means is not None:
         if baseline is not None or difference is not None:
-            raise InvalidTask("means say it all: leave out --baseline and --difference")
+            raise InvalidSettings("say it all: leave out baseline and difference", field="means", code="conflict")
         for mean in means:
-            if not 0 <= mean <= 1:
-                raise InvalidTask(f"a mean must be a number from 0 to 1, got {mean!r}")
+            _number("means", mean, 0, 1)
         best, second = sorted(means, reverse=True)[:2]
-        if best == second:
-            raise InvalidTask(
-                f"two arms are best, with a mean of {best!r}: nobody can tell which one; make one better, or ask for "
-                "the difference that matters"
-            )
+        if best - second < LEAST_DIFFERENCE * (1 - 1e-9):
+            problem = f"must have one that is best by at least {LEAST_DIFFERENCE:g}, got {best!r} and {second!r}"
+            raise InvalidSettings(problem, field="means", code="range")
+        _number("means", best, LEAST_BEST, 1, ", of the best variant")
         return tuple(float(mean) for mean in means)
     if difference is None:
         difference = DEFAULT_DIFFERENCE if epsilon is None else epsilon
-    if not 0 < difference < 1:
-        raise InvalidTask(f"difference must be a number above 0 and below 1, got {difference!r}")
+    _number("difference", difference, LEAST_DIFFERENCE, 1)
     if baseline is None:
         baseline = (1 - difference) / 2
-    if not 0 <= baseline <= 1 - difference:
-        raise InvalidTask(
-            f"baseline must be a number from 0 to 1 − difference = {1 - difference:g}, got {baseline!r}: the best arm "
-            "has baseline + difference"
-        )
-    return (baseline + difference, *(baseline,) * (arms - 1))
+    most = round(1 - difference, 12)  # 1 − .07 is less than .93, as floating-point numbers go
+    _number("baseline", baseline, 0, most, f": the best variant is better by the difference, {difference:g}")
+    if baseline + difference < LEAST_BEST:
+        problem = f"must be at least {LEAST_BEST:g} where the baseline is {baseline:g}, got {difference!r}"
+        raise InvalidSettings(problem, field="difference", code="range")
+    return (min(baseline + difference, 1.0), *(baseline,) * (variants - 1))
 
 
-def _activity(activity: str | Sequence[float], traffic: float | Sequence[float] | None, players: int) -> Weighted:
+def _activity(activity: str | Sequence[float], traffic: float | Sequence[float] | None, sites: int) -> Weighted:
+    """Who is active: by a law, or in proportion to weights or to the traffic of each site."""
+    field, weights = "activity", activity
     if isinstance(traffic, Sequence):
         if activity != "uniform":
-            raise InvalidTask("traffic for each site says who is active: leave out --activity")
-        activity = list(traffic)
-    elif isinstance(activity, str) and activity not in ("uniform", "80-20") and "," not in activity:
-        raise InvalidTask(f"activity must be 'uniform', '80-20' or weights like 3,1,1 in a plan, got {activity!r}")
-    law = read_activity(activity, players)
-    assert isinstance(law, Weighted)  # a trace is refused above
-    return law
+            problem = "must be left out where the traffic of each site says who is active"
+            raise InvalidSettings(problem, field="activity", code="conflict")
+        field, weights = "traffic", traffic
+    if isinstance(weights, str):
+        if weights not in LAWS:
+            problem = f"must be {one_of(LAWS)}, or weights like 3,1,1, got {weights!r}"
+            raise InvalidSettings(problem, field="activity", code="choice")
+        return LAWS[weights](sites)
+    if len(weights) != sites:
+        problem = f"must have one number for each of the {sites} sites, got {len(weights)}"
+        raise InvalidSettings(problem, field=field, code="conflict")
+    if not min(weights) >= 0 or not 0 < sum(weights) < math.inf:
+        problem = f"must be numbers of at least 0, not all 0, got {list(weights)!r}"
+        raise InvalidSettings(problem, field=field, code="range")
+    return weighted(weights)
 
 
-def _traffic(traffic: float | Sequence[float] | None, players: int) -> float | None:
+def _traffic(traffic: float | Sequence[float] | None) -> float | None:
     if traffic is None:
         return None
     total = math.fsum(traffic) if isinstance(traffic, Sequence) else float(traffic)
-    if isinstance(traffic, Sequence) and len(traffic) != players:
-        raise InvalidTask(f"traffic must be one number, or one for each of the {players} players, got {len(traffic)}")
     if not 0 < total < math.inf:
-        raise InvalidTask(f"traffic must be a number of events a day above 0, got {total:g}")
+        raise InvalidSettings(f"must be a number of events a day above 0, got {total:g}", field="traffic", code="range")
     return total
 
 
-def _whole(field: str, value: float, least: int, most: int) -> int:
+def _number(field: str, value: float, least: float, most: float, why: str = "") -> None:
+    if not least <= value <= most:
+        problem = f"must be a number from {least:g} to {most:g}, got {value!r}{why}"
+        raise InvalidSettings(problem, field=field, code="range")
+
+
+def _whole(field: str, value: float, least: int, most: int, why: str = "") -> int:
     if isinstance(value, bool) or value != value // 1 or not least <= value <= most:
-        raise InvalidTask(f"{field} must be a whole number from {least} to {most:,}, got {value!r}")
+        problem = f"must be a whole number from {least} to {most:,}, got {value!r}{why}"
+        raise InvalidSettings(problem, field=field, code="range")
     return int(value)

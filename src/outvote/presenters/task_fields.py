@@ -27,7 +27,7 @@ class Kind(NamedTuple):
 
     read: Callable[[str], object]
     """From what a person wrote."""
-    schema: Mapping[str, object]
+    schema: Mapping[str, Any]
     """In JSON."""
     stored: Mapping[str, str]
     """In a record: what its path ends with, and the kind of it in the closed schemas."""
@@ -148,14 +148,14 @@ class Field(NamedTuple):
 
 _CODES = dict.fromkeys(code for entry in REGISTRY.values() for code in entry.codes)
 FIELDS: Final = (
-    Field("name", "name", NAME_KIND, "Name", "its name: letters, digits, _ and -", "question", "checkout-button"),
+    Field("name", "name", NAME_KIND, "Name", "letters, digits, _ and -", "question", "checkout-button"),
     Field("arms", "variants", VARIANTS, "Variants", "how many, or their names", "question"),
     Field("players", "sites", SITES, "Sites", "how many, or their names", "question"),
     Field("protocol", "protocol", _one_of(*REGISTRY), "Protocol", "what sites send, and how it is judged", "answer"),
-    Field("delta", "delta", PROBABILITY, "δ", "probability of an error that is allowed", "answer", "5 %"),
+    Field("delta", "delta", PROBABILITY, "Error allowed, δ", "probability of a wrong answer", "answer", "5 %"),
     Field(
-        "epsilon", "epsilon", EPSILON, "ε", "how close to the best is good enough; tally: 0 is the very best", "answer",
-        "0",
+        "epsilon", "epsilon", EPSILON, "Good enough, ε",
+        "how close to the best is good enough; tally: 0 is the very best", "answer", "0",
     ),
     Field(
         "tolerate", "tolerate", COUNT, "Sites that may lie",
@@ -233,4 +233,5 @@ def details(task: Task) -> dict[str, str]:
     """What a task was created with, by label; what is not set is left out."""
     shown = to_json(task)
     is_set = {name for name, value in shown.items() if value not in (None, [], 0)} | {"epsilon"}
+    is_set -= {"name", "variants"}  # whoever shows details has said these
     return {field.label: field.kind.show(shown[field.name]) for field in FIELDS if field.name in is_set}

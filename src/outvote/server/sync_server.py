@@ -235,10 +235,8 @@ class SyncServer:
 
 def differences(old: Task, new: Task) -> str:
     """Describe how two tasks differ, for the operator."""
-    before, after = task_fields.details(old), task_fields.details(new)
+    before, after = task_fields.to_json(old), task_fields.to_json(new)
     changed = [
-        f"{label}: {before.get(label, 'not set')}, asked is {after.get(label, 'not set')}"
-        for label in before | after
-        if before.get(label) != after.get(label)
+        f"{name} is {before[name]!r}, asked is {after[name]!r}" for name in before if before[name] != after[name]
     ]
     return "; ".join(changed) or "it is the same in every field"

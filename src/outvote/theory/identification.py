@@ -33,9 +33,13 @@ def identification_bound(means: Sequence[float], delta: float) -> float:
 
     def balance(level: float) -> float:
         pairs = (cost(other, weight_for(other, level)) for other in others)
-        return math.fsum(mine / theirs for mine, theirs in pairs)
+        return math.fsum(mine / theirs if theirs > 0 else math.inf for mine, theirs in pairs)
 
     low, high = 0.0, min(divergence(top, other) for other in others)
+    if high == math.inf:  # all others are 0: no level is out of reach
+        high = 1.0
+        while balance(high) < 1:
+            high *= 2
     for _ in range(100):
         middle = (low + high) / 2
         if middle in (low, high):
