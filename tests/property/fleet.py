@@ -177,12 +177,12 @@ class Fleet:
         arms = self.server.eliminated
         messages = [arms] if together else [(arm,) for arm in arms]
         for message in filter(None, messages):
-            self.down.append((site, pack(self.codebook.encode(Elimination(tuple(sorted(message)))))))
+            self.down.append((site, pack(self.codebook.encode_down((), Elimination(tuple(sorted(message)))))))
 
     def deliver_up(self, index: int, *, again: bool) -> None:
         """One message arrives at the server; `again` leaves a copy of it in flight."""
         name, sequence, payload = self.up[index] if again else self.up.pop(index)
-        vote = self.codebook.decode_vote(unpack(payload), sequence=sequence)
+        vote = self.codebook.decode_up(unpack(payload), player=name, sequence=sequence)
         known = (name, vote) in self.log
         announced = self.server.receive(name, vote)
         if known:
@@ -196,7 +196,7 @@ class Fleet:
     def deliver_down(self, index: int, *, again: bool) -> None:
         """One message arrives at a site; `again` leaves a copy of it in flight."""
         site, payload = self.down[index] if again else self.down.pop(index)
-        message = self.codebook.decode_elimination(unpack(payload))
+        message = self.codebook.decode_down(range(len(self.task.arms)), unpack(payload))
         site.player.receive(message)
         self._observe(site, ELIMINATED, ())
         assert not set(message.arms) & set(site.player.remaining), "an announced arm is still played"
@@ -238,7 +238,7 @@ class Fleet:
                 self.announced.append(elimination)
                 self.ledger.send_down(elimination)
                 self.happened["eliminations"] += 1
-            self.down += [(site, pack(self.codebook.encode(elimination))) for site in self.sites]
+            self.down += [(site, pack(self.codebook.encode_down((), elimination))) for site in self.sites]
 
     # ---- what must hold
 

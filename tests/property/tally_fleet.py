@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import astuple
 
 from outvote.core import protocols
-from outvote.core.codes import Codebook, fixed_width, pack, unpack
+from outvote.core.codes import TallyCodebook, fixed_width, pack, unpack
 from outvote.core.errors import InvalidEvent
 from outvote.core.ledger import Ledger, tally_bits_bound
 from outvote.core.messages import Elimination, PlayerId, Tally
@@ -31,7 +31,7 @@ from .tasks import Rewards
 class Site:
     """One player, its disk, and what its application has not done yet."""
 
-    def __init__(self, task: Task, name: PlayerId, codebook: Codebook) -> None:
+    def __init__(self, task: Task, name: PlayerId, codebook: TallyCodebook) -> None:
         self.task = task
         self.name = name
         self.codebook = codebook
@@ -66,14 +66,14 @@ class Site:
         self.early[number] = payload
         while (payload_now := self.early.pop(len(self.heard) - 1, None)) is not None:
             left = self.heard[-1]
-            message = self.codebook.decode_survivors(left, unpack(payload_now))
+            message = self.codebook.decode_down(left, unpack(payload_now))
             self.player.receive(message)
             self.heard.append([arm for arm in left if arm not in message.arms])
             assert list(self.player.remaining) == self.heard[-1]
         if number < len(self.heard) - 1:  # known: told again, it changes nothing
             self.early.pop(number, None)
             before = self.player.snapshot()
-            self.player.receive(self.codebook.decode_survivors(self.heard[number], unpack(payload)))
+            self.player.receive(self.codebook.decode_down(self.heard[number], unpack(payload)))
             assert self.player.snapshot() == before, "an announcement that came again changed the player"
 
 
@@ -83,7 +83,7 @@ class TallyFleet:
     def __init__(self, task: Task, rewards: Rewards) -> None:
         self.task = task
         self.rewards = rewards
-        self.codebook = Codebook(task)
+        self.codebook = TallyCodebook(task)
         self.ledger = Ledger(task)
         self.sites = [Site(task, name, self.codebook) for name in task.player_names or range(task.players)]
         self.produced: dict[PlayerId, list[Tally]] = {site.name: [] for site in self.sites}
@@ -167,13 +167,13 @@ class TallyFleet:
         """The server tells a site all announcements again."""
         left = list(range(len(self.task.arms)))
         for number, message in enumerate(self.announced):
-            self.down.append((site, number, pack(self.codebook.encode_survivors(left, message))))
+            self.down.append((site, number, pack(self.codebook.encode_down(left, message))))
             left = [arm for arm in left if arm not in message.arms]
 
     def deliver_up(self, index: int, *, again: bool) -> None:
         """One message arrives at the server; `again` leaves a copy of it in flight."""
         name, sequence, payload = self.up[index] if again else self.up.pop(index)
-        tally = self.codebook.decode_tally(unpack(payload), player=name, sequence=sequence)
+        tally = self.codebook.decode_up(unpack(payload), player=name, sequence=sequence)
         assert tally in self.produced[name], "a message was changed on its way"
         if (name, tally) in self.log:
             dear = self.happened["duplicate tallies"] % 5 == 0  # the whole state is dear to compare
