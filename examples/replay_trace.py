@@ -83,7 +83,7 @@ def draw(task: Task, trace: list[Row], crossed: list[Sent], both: list[Result], 
         xs = np.linspace(0, result.horizon, 400)
         share = (ends[:, None] <= xs).mean(axis=0)
         width = math.sqrt(math.log(2 / 0.05) / (2 * len(ends)))  # Dvoretzky, Kiefer and Wolfowitz: the whole curve
-        below.plot(xs, share, color=colour, label=f"activity: {result.activity}")
+        below.plot(xs, share, color=colour, label=f"activity: {result.activity.split()[0]}")
         below.fill_between(xs, share - width, share + width, color=colour, alpha=0.15, lw=0)
     below.set(xlim=(0, both[0].horizon), ylim=(0, 1.02), xlabel="events of all sites", ylabel="share of trials decided")
     below.set_title(f"{both[0].trials} trials each, bands: 95 % confidence")
@@ -118,7 +118,7 @@ def main() -> None:
         parser.error(f"{path} or an option cannot be used: {error}")
     for each in both:
         after = f"{each.finished.mean or math.nan:,.0f} events and {each.bits.total:,.0f} bits on average"
-        print(f"{each.activity:>8}: decided in {each.finished.share:.0%} of {each.trials} trials, after {after}")
+        print(f"{each.activity.split()[0]:>8}: decided in {each.finished.share:.0%} of {each.trials} trials, after {after}")
     print(f"picture: {options.plot}")
 
 

@@ -1,4 +1,4 @@
-"""The options about liars of `outvote simulate` and `outvote task create`, as a user meets them."""
+"""The options about liars of `outvote simulate`, as a user meets them; `tests/planner` has those of a plan."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def test_a_simulation_says_who_lies_and_how_many_are_tolerated(capsys: pytest.Ca
     shown = " ".join(capsys.readouterr().out.split())
     assert "1 lie: flood" in shown
     assert "1 tolerated" in shown
+    assert "engine core" in shown
     assert main([*line.split(), "--tolerate", "1", "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["tolerate"], found["liars"], found["lie"]) == (1, 1, "flood")

@@ -152,7 +152,7 @@ BAD_INPUT = {
     "--seed -1": ("seed", "-1"),
     "--out taken/paper": ("taken/paper", "cannot be written"),
     "--json nowhere/claims.json": ("the JSON file", "existing folder"),
-    "--dask 127.0.0.1:9": ("no Dask scheduler answers", "127.0.0.1:9"),
+    "--dask 127.0.0.1:9": ("dask", "none answers at", "127.0.0.1:9"),
 }
 
 

@@ -12,7 +12,7 @@ from outvote.simulation.engines import trials_to_a_stream
 from outvote.simulation.executors import open_executor
 from outvote.simulation.results import Result
 from outvote.simulation.settings import Settings, read_settings
-from outvote.simulation.sweep import cell_name, chunks, sweep
+from outvote.simulation.sweep import chunks, sweep
 
 
 def cells() -> list[Settings]:
@@ -82,17 +82,6 @@ def test_a_damaged_cell_is_run_again(tmp_path: Path, alone: list[dict[str, objec
         text = path.read_text()
         path.write_text(text[: len(text) // 2] if index % 2 else "{}")
     assert comparable(sweep(cells(), store=tmp_path)) == alone
-
-
-def test_different_settings_have_different_names() -> None:
-    names = {cell_name(cell) for cell in cells()}
-    names |= {
-        cell_name(read_settings(seed=1)),
-        cell_name(read_settings(seed=2)),
-        cell_name(read_settings(rewards="beta")),
-    }
-    assert len(names) == len(cells()) + 3
-    assert cell_name(read_settings(seed=1)) in names
 
 
 def test_progress_counts_trials() -> None:

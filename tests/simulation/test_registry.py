@@ -67,7 +67,9 @@ def upside_down(mean: float, uniform: float) -> float:
 # ---- names and parameters
 
 
-def test_what_is_registered_after_a_first_simulation_is_known_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_registered_after_a_first_simulation_is_known_at_once(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     simulate(**SMALL)
     with pytest.raises(
         InvalidSettings, match="protocol 'always' is unknown: use one of 'dme', 'edme', 'tally', 'me-local'"
@@ -79,7 +81,9 @@ def test_what_is_registered_after_a_first_simulation_is_known_at_once(capsys: py
     assert simulate(protocol="mine", **SMALL).bits.bound is None
     assert main(["simulate", "--protocol", "tali"]) == 2
     assert "'tali' is unknown: use one of 'dme', 'edme', 'tally', 'mine', 'me-local'" in capsys.readouterr().err
-    assert main(["simulate", "--protocol", "mine", "--horizon", "100", "--trials", "1"]) == 0
+    picture = tmp_path / "regret.svg"
+    arguments = ["--horizon", "100", "--trials", "1", "--grid", "5", "--plot", str(picture)]
+    assert main(["simulate", "--protocol", "mine", *arguments]) == 0
     assert "no bound is known" in capsys.readouterr().out
 
 

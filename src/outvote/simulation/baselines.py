@@ -25,9 +25,10 @@ class LocalMedian:
 
     def reward(self, arm: int, reward: float) -> Sequence[int]:
         votes = self._inner.reward(arm, reward, ticket=self._ticket)
+        if not votes:
+            return ()
         fallen = tuple(vote.arm for vote in votes)
-        if fallen:
-            self._inner.receive(Elimination(fallen))
+        self._inner.receive(Elimination(fallen))
         return fallen
 
 

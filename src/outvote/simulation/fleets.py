@@ -65,12 +65,14 @@ class Alone:
 
 
 class Fleet:
-    """The common part: nobody sends anything, and a fleet is finished when enough members are."""
+    """A baseline: a fleet is finished when enough members are. One member acts for all players, or one for each."""
 
     instances = 1
 
-    def __init__(self, members: Sequence[Participant], enough: float) -> None:
+    def __init__(self, members: Sequence[Participant], enough: float, told: Task | None = None) -> None:
+        """`told` is the task of one member that sees every event; without it nobody sends anything."""
         self.members = members
+        self._told = told
         self.announced: list[Elimination] = []
         """What the server has sent so far; each player takes it over at its next draw (Algorithm 1)."""
         self.eliminations: list[tuple[int, int]] = []
@@ -99,7 +101,8 @@ class Fleet:
         return [member.remaining for member in self.members]
 
     def costs(self, draws: int) -> Costs:
-        return Costs()
+        told = self._told
+        return Costs() if told is None else unlimited_costs(players=told.players, arms=len(told.arms), draws=draws)
 
 
 class ServedFleet(Fleet):
@@ -141,17 +144,6 @@ class ServedFleet(Fleet):
         )
 
 
-class UnlimitedFleet(Fleet):
-    """One player that sees every event."""
-
-    def __init__(self, member: Participant, task: Task) -> None:
-        super().__init__([member], 1)
-        self._task = task
-
-    def costs(self, draws: int) -> Costs:
-        return unlimited_costs(players=self._task.players, arms=len(self._task.arms), draws=draws)
-
-
 def make_fleet(
     protocol: str,
     task: Task,
@@ -171,7 +163,6 @@ def make_fleet(
     if baseline is None:
         return ServedFleet(task, rng, liars, aim)
     options, arms = dict(baseline.parameters) | dict(parameters or {}), len(task.arms)
-    if baseline.shared:
-        return UnlimitedFleet(Alone(baseline.player(task, 0, rng, **options), arms), task)
-    members = [Alone(baseline.player(task, player, rng, **options), arms) for player in range(task.players)]
-    return Fleet(members, active_players)
+    numbers = range(1 if baseline.shared else task.players)
+    members = [Alone(baseline.player(task, number, rng, **options), arms) for number in numbers]
+    return Fleet(members, 1, told=task) if baseline.shared else Fleet(members, active_players)

@@ -38,6 +38,8 @@ MARKERS = {
     "dme": "o", "edme": "D", "me-local": "s", "me-unlimited": "^", "ucb-unlimited": "v",
     "tally": "P", "tally-named": "P", "tally-private": "X",
 }  # fmt: skip
+OTHER = ("#8B5A2B", "h")
+"""Colour and marker of what users registered."""
 FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -182,11 +184,11 @@ def _draw_points(axes: Any, curve: Curve) -> None:
 
 
 def _draw_curve(axes: Any, curve: Curve, markers: bool) -> None:
-    colour = COLOURS[curve.protocol]
+    colour = COLOURS.get(curve.protocol, OTHER[0])
     axes.plot(
         curve.x, curve.mean, color=colour, label=curve.label or LABELS[curve.protocol], lw=1.8,
         ls="--" if len(curve.x) == 2 else "-",  # a level to compare with, not a curve
-        marker=MARKERS[curve.protocol] if markers else None,
+        marker=MARKERS.get(curve.protocol, OTHER[1]) if markers else None,
         ms=7.5 if curve.protocol == "me-local" else 4.5,  # drawn first: larger, so that it shows where others cover it
     )  # fmt: skip
     if curve.low[-1] is not None:

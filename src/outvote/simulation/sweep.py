@@ -48,7 +48,7 @@ def sweep(
     each finished setting is written there, and what is there already is not run again.
     """
     advance = progress or _silent
-    names = [None if store is None else cell_name(cell) for cell in cells]
+    names = [None] * len(cells) if store is None else list(map(cell_name, cells))
     found = [None if store is None or name is None else stored(name, store) for name in names]
     for result in found:
         if result is not None:
