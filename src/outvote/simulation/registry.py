@@ -64,7 +64,7 @@ def register_protocol(
     restore_server: Callable[[Task, Mapping[str, Any]], Server] | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     bits_bound: Callable[[Task, int | None], int | None] | None = None,
-    codebook: Callable[[Task], Codebook] = Codebook,
+    codebook: Callable[[Task], Codebook] | None = None,
     takes: Iterable[str] = (),
     summary: str = "",
 ) -> None:
@@ -100,7 +100,7 @@ def register_protocol(
         server=server,
         restore_player=restore_player or _cannot_restore,
         restore_server=restore_server or _cannot_restore,
-        codebook=codebook,
+        codebook=codebook or Codebook,
         bits_bound=bits_bound or _no_bound,
         takes=frozenset(takes),
         parameters=dict(parameters or {}),
