@@ -263,7 +263,7 @@ class AsyncClient(_Base[httpx.AsyncClient]):
         return httpx.AsyncClient(**settings)
 
     async def decide(self, task: str, *, fallback: str | None = None) -> Decision:
-        """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
+        """A variant for one event; see `Client.decide`."""
         try:
             found = _decision(task, await self._send(_path(task, "decide"), patient=fallback is None))
         except EdgeError as error:
@@ -286,10 +286,7 @@ class AsyncClient(_Base[httpx.AsyncClient]):
     async def decision(
         self, task: str, *, otherwise: float | None = 0.0, fallback: str | None = None
     ) -> AsyncIterator[Decision]:
-        """A decision whose reward is sent when the block ends: `otherwise`, if none was given; none after an error.
-
-        With a `fallback` nothing that happens to the edge is an error.
-        """
+        """A decision whose reward is sent when the block ends; see `Client.decision`."""
         found = await self.decide(task, fallback=fallback)
         yield found
         if _is_due(found, otherwise):

@@ -148,7 +148,7 @@ def test_a_file_is_not_read_at_every_request(tmp_path: Path, monkeypatch: pytest
     ("content", "says"),
     [
         (None, "no tokens can be read"),
-        ("[]", "is no file of tokens"),
+        ("[]", "is not a token file"),
         ('{"tokens": [{"name": "x", "role": "root", "sha256": "", "issued": 0, "expires": 0}]}', "role"),
         ('{"tokens": [{"name": "x", "role": "admin", "sha256": "é", "issued": 0, "expires": 0}]}', "sha256"),
     ],

@@ -17,14 +17,18 @@ def commands() -> list[str]:
     return list(actions[0].choices or ())
 
 
-@pytest.mark.parametrize("command", commands())
+ACTIONS = ["create", "list", "show", "stop", "kill", "revive", "delete", "watch", "expect", "edges"]
+
+
+@pytest.mark.parametrize("command", [*commands(), *(f"task {action}" for action in ACTIONS)])
 def test_every_command_explains_itself_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert stop.value.code == 0
     out = capsys.readouterr().out
-    assert f"outvote {command} --" in out.partition("example")[2]
+    assert f"outvote {command}" in out.partition("example")[2]
     assert "--json" in out
+    assert "--server" in out or not command.startswith("task")
 
 
 def loaded_by(code: str) -> set[str]:

@@ -390,7 +390,10 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
         for wrong, detail in (
             ("variants=1", "Variants must be a whole number"),
             ("delta=x", "Delta must be a number like 50000, 50,000, 0.05 or 5%, got 'x'."),
-            ("sites=8&tolerate=3&difference=0.4", "Dme is left out: tolerate 3 needs 4 + 3 votes against an arm"),
+            ("sites=8&tolerate=3&difference=0.4", "dme is left out: if the 3 sites that may lie said nothing"),
+            ("baseline=0.8&difference=0.4", "Baseline must be a number from 0 to 0.6, got 0.8"),
+            ("sites=8&active_sites=9", "Active sites must be a number above 0 and at most the 8 sites, got 9"),
+            ("variants=3&baseline=0&difference=0.4", "It never ends: most variants never succeed"),
         ):
             text = (await there.client.get(f"/tasks/new/plan?{wrong}")).text
             assert detail in Page(f"<body>{text}</body>").text

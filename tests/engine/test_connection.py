@@ -239,7 +239,7 @@ class Written:
 def test_a_file_that_is_no_credential(tmp_path: Path, content: str) -> None:
     path = tmp_path / "edge.creds"
     path.write_text(content)
-    with pytest.raises(InvalidConfiguration, match="is no credential of NATS"):
+    with pytest.raises(InvalidConfiguration, match="is not a NATS credential"):
         Access(path, tmp_path / "ca.pem").credential()
 
 
@@ -251,5 +251,5 @@ def test_what_a_credential_says(folder: Path, tmp_path: Path) -> None:
 
 def test_a_ca_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(json.dumps({}))
-    with pytest.raises(InvalidConfiguration, match="is no certificate to trust"):
+    with pytest.raises(InvalidConfiguration, match="is not a CA certificate"):
         Access(tmp_path / "edge.creds", tmp_path / "ca.pem").context()

@@ -24,6 +24,10 @@ def new_fleet(folder: Path, name: str = "outvote-fleet", *, disk: int | None = N
     return Fleet(folder / name)
 
 
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
     """One that was just made."""

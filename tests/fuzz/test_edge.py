@@ -17,9 +17,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from amounts import examples
+from helpers.edge_http import ask
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
-from outvote.edge.api import EdgeApi
 from outvote.edge.bodies import TaskList
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
@@ -66,7 +66,7 @@ def goes_on(edge: Edge) -> None:
         arm, ticket = edge.decide(edge.find(name))
         edge.reward(edge.find(name), arm, 0.0, ticket)
     edge.flush()
-    msgspec.json.decode(EdgeApi(edge)._list().body, type=TaskList)
+    msgspec.json.decode(ask(edge, "GET", "/v1/tasks").content, type=TaskList)
     again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))
     assert state(again) == state(edge)
 

@@ -58,5 +58,5 @@ def test_votes_that_nobody_is_left_to_cast_never_come() -> None:
     task = tasks(question)["dme certified None"]
     assert task.quorums == (2,)
     assert of(task).estimate(question, task).ends
-    dead = ask(means=(0.9, 0.1), sites=4, epsilon=0.7, tolerate=1, traffic=[1, 1, 0, 0], active_sites=2)
+    dead = ask(means=(0.9, 0.1), sites=4, epsilon=0.7, tolerate=1, activity=[1, 1, 0, 0], active_sites=2)
     assert not of(task).estimate(dead, tasks(dead)["dme certified None"]).ends, "only two of four are ever active"

@@ -243,6 +243,10 @@ def test_what_identification_costs_at_least() -> None:
     assert theory.identification_bound((0.7, 0.5, 0.3, *(0.1,) * 7), 0.05) == pytest.approx(160, abs=0.5)
     assert theory.identification_bound((0.3, 0.2, *(0.1,) * 8), 0.05) == pytest.approx(597, abs=0.5)
     assert theory.identification_bound((0.5, 0.5, 0.1), 0.05) == math.inf
+    for others in ((0.0,), (0.0, 0.0), (0.0, 0.05)):  # arms that never succeed are the limit of those that hardly do
+        nearly = tuple(max(mean, 1e-9) for mean in others)
+        exact = theory.identification_bound((0.1, *others), 0.05)
+        assert exact == pytest.approx(theory.identification_bound((0.1, *nearly), 0.05), rel=1e-3)
 
 
 # ---- what an accurate fleet can do (docs/guarantees.md, Lemmas 3 and 4)

@@ -92,7 +92,7 @@ def test_a_task_is_deleted_once_a_person_says_so(server: Running, capsys: pytest
     delete = [*OUTVOTE, "task", "delete", "shop", "--server", server.url("server")]
     refusal = subprocess.run(delete, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert refusal.returncode == 2
-    assert refusal.stderr == "outvote task: error: yes is needed where nobody can be asked: give --yes\n"
+    assert refusal.stderr == "outvote task: error: nobody can be asked here: give --yes to delete it\n"
     for answer, code, said in (
         ("n", 1, "error: nothing was deleted"),
         ("\4", 1, "error: nothing"),
@@ -293,15 +293,11 @@ def test_edges_are_listed_with_their_state(
     assert json.loads((tmp_path / "edges.json").read_text())["silent_after"] == found["silent_after"]
 
 
-def test_a_moment_is_told_with_how_long_ago_it_was() -> None:
-    assert when(1e9 - 120, 1e9).endswith(" (2 min ago)")
-
-
 def test_times_are_told_in_the_zone_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        assert when(1e9, 1e9 + 60) == "2001-09-09 10:46:40 JST (60 s ago)"
+        assert when(1e9, 1e9 + 120) == "2001-09-09 10:46:40 JST (2 min ago)"
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -313,7 +309,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     at = ["task", "--server", server.url("server")]
     made = task(capsys, server, *CREATE)
     taken = refused(capsys, 1, *at, *CREATE, "--delta", ".1")
-    assert taken == f"name must be a new one, got 'shop', which {made['id']} has: δ: 0.05, asked is 0.1"
+    assert taken == f"name must be a new one, got 'shop', which {made['id']} has: delta is 0.05, asked is 0.1"
     one = ["create", "--name", "x", "--variants", "red", "--sites", "2"]
     assert refused(capsys, 2, *at, *one).startswith("variants must")
     assert "epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--variants", "4", "--sites", "3")
@@ -400,14 +396,3 @@ def test_arguments_that_cannot_be_are_one_line(
     err = capsys.readouterr().err
     assert error in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("action", ["create", "list", "show", "stop", "delete", "watch", "expect", "edges"])
-def test_every_action_explains_itself_with_an_example(action: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["task", action, "--help"])
-    assert stop.value.code == 0
-    out = capsys.readouterr().out
-    assert f"outvote task {action}" in out.partition("example")[2]
-    assert "--json" in out
-    assert "--server" in out

@@ -60,8 +60,8 @@ def test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits(
         assert bits["total"] <= bits["bound"]
     elif protocol == "dme":
         assert (bits["up"], bits["total"] <= bits["bound"]) == (2 * messages["up"], True)
-        assert messages["down"] == 3 * story["edges"]
-    assert story["wire_bytes"] > 8 * bits["total"] / 8 + 100 * story["edges"]  # payloads, and a connection for each
+        assert messages["down"] == 3 * story["sites"]
+    assert story["wire_bytes"] > 8 * bits["total"] / 8 + 100 * story["sites"]  # payloads, and a connection for each
 
 
 def test_the_story_is_told_in_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

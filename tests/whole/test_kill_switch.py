@@ -66,10 +66,10 @@ def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(s
     made = request(at(server), SHOP)
     knows(False, *edges)
     before = [[decide(edge) for _ in range(3)] for edge in edges]  # a whole tally each
-    assert switch(server, "kill") == made | {"killed": True}
+    assert switch(server, "kill") == made | {"killed": True, "status": "killed"}
     knows(True, *edges)
     shown = request(at(server, "/shop"))
-    assert (shown["killed"], shown["stopped"], shown["status"]) == (True, False, "running")
+    assert (shown["killed"], shown["stopped"], shown["status"]) == (True, False, "killed")
     for edge, decisions in zip(edges, before, strict=True):
         killed = [decide(edge) for _ in range(7)]
         assert {(each["variant"], each["ticket"]) for each in killed} == {("blue", str(NO_TICKET))}

@@ -14,7 +14,7 @@ from helpers.edge_http import host, task
 from helpers.operating import TALLY, operated
 from outvote.access.kits import read_edge_kit
 from outvote.core import snapshots
-from outvote.core.errors import InvalidTask, MalformedSnapshot
+from outvote.core.errors import InvalidConfiguration, MalformedSnapshot
 from outvote.core.messages import Tally
 from outvote.core.task import RULES
 from outvote.edge.site import Edge
@@ -115,7 +115,7 @@ def test_an_edge_does_not_start_from_a_snapshot_of_another_version(
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_kit_of_another_version_is_refused_whatever_its_fields(tmp_path: Path, version: int) -> None:
     (tmp_path / "kit.json").write_text(json.dumps({"kit": "edge", "version": version, "colour": "red"}))
-    with pytest.raises(InvalidTask, match=f"has version {version}, this version of Outvote reads 1: make it anew with"):
+    with pytest.raises(InvalidConfiguration, match=f"has version {version}, this version of Outvote reads 1; make"):
         read_edge_kit(tmp_path)
 
 

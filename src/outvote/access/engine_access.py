@@ -31,7 +31,7 @@ class Access:
         try:
             context = ssl.create_default_context(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
-            raise InvalidConfiguration(f"{str(self.ca)!r} is no certificate to trust: {error}") from None
+            raise InvalidConfiguration(f"{str(self.ca)!r} is not a CA certificate: {error}") from None
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
@@ -51,7 +51,7 @@ class Access:
         except (OSError, ValueError, KeyError, IndexError, StopIteration, TypeError, AttributeError):
             where = repr(str(self.creds)) if isinstance(self.creds, Path) else "what was given"
             raise InvalidConfiguration(
-                f"{where} is no credential of NATS: `outvote fleet` writes them, and a copy must be whole"
+                f"{where} is not a NATS credential: `outvote fleet` writes them, and a copy must be whole"
             ) from None
 
 

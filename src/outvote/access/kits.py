@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from outvote.access.tokens import check_private
 from outvote.core.errors import InvalidConfiguration
 from outvote.log.records import check_name
 
+T = TypeVar("T")
 VERSION: Final = 1
 """The version of this format. Other versions are refused."""
 
@@ -46,9 +47,15 @@ class KitFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Version(msgspec.Struct):
-    """The field of `kit.json` that is read first: a kit of another version may have other fields."""
-
     version: int
+
+
+def decode_version(content: bytes, kind: type[T], version: int) -> T:
+    """Decode JSON of this version. The version is read first: a file of another one may have other fields."""
+    found = msgspec.json.decode(content, type=_Version).version
+    if found != version:
+        raise msgspec.ValidationError(f"it has version {found}, this version of Outvote reads {version}")
+    return msgspec.json.decode(content, type=kind)
 
 
 @dataclass(frozen=True)
@@ -152,15 +159,7 @@ def read_operator_kit(folder: Path) -> OperatorKit:
 def _read(folder: Path, kind: str) -> KitFile:
     path = folder / "kit.json"
     try:
-        content = path.read_bytes()
-        version = msgspec.json.decode(content, type=_Version).version
-        if version != VERSION:
-            raise InvalidConfiguration(
-                f"{str(folder)!r} has version {version}, this version of Outvote reads {VERSION}: make it anew with "
-                "`outvote fleet`",
-                field="kit",
-            )
-        kit = msgspec.json.decode(content, type=KitFile)
+        kit = decode_version(path.read_bytes(), KitFile, VERSION)
     except OSError as error:
         raise InvalidConfiguration(
             f"{str(folder)!r} cannot be read: kit.json: {error.strerror}; `outvote fleet` makes kits, and a copy must "
@@ -194,4 +193,6 @@ def _secret(path: Path) -> Path:
 
 
 def _broken(folder: Path, why: str) -> InvalidConfiguration:
-    return InvalidConfiguration(f"{str(folder)!r} is damaged: {why}; make it anew with `outvote fleet`", field="kit")
+    return InvalidConfiguration(
+        f"{str(folder)!r} cannot be read: {why}; make it anew with `outvote fleet`", field="kit"
+    )

@@ -80,7 +80,7 @@ def read_tokens(path: Path) -> list[Token]:
     except OSError as error:
         raise InvalidConfiguration(f"no tokens can be read from {str(path)!r}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
-        problem = f"{str(path)!r} is no file of tokens: {error}; `outvote fleet token` writes them"
+        problem = f"{str(path)!r} is not a token file: {error}; `outvote fleet token` writes them"
         raise InvalidConfiguration(problem) from None
 
 

@@ -97,7 +97,7 @@ def _add_members(actions: argparse._SubParsersAction[Any]) -> None:
             "push",
             "tell the engine again what the folder says, as after a backup was restored",
             "push",
-            do.push,
+            do.push_again,
         )
     )
 

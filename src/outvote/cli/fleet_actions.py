@@ -132,10 +132,11 @@ def list_all(args: argparse.Namespace) -> int:
 
 def revoke(args: argparse.Namespace) -> int:
     from outvote.fleet.members import revoke_edge
+    from outvote.fleet.push import push
 
     fleet = _fleet(args)
     new = revoke_edge(fleet, args.edge)
-    told = _push(fleet)
+    told = push(fleet)
     tasks = _discount(fleet, args.edge) if args.discount else None
     lines = [f"revoked {args.edge}" if new else f"{args.edge} was revoked before", _told(told)]
     if tasks is None:
@@ -167,14 +168,17 @@ def _discount(fleet: Fleet, edge: str) -> list[str]:
         ) from None
 
 
-def push(args: argparse.Namespace) -> int:
-    told = _push(_fleet(args))
+def push_again(args: argparse.Namespace) -> int:
+    from outvote.fleet.push import push
+
+    told = push(_fleet(args))
     tell(args, {"engines": told}, f"told: {', '.join(told)}")
     return 0
 
 
 def renew(args: argparse.Namespace) -> int:
     from outvote.fleet import members
+    from outvote.fleet.push import push
 
     if not (args.edges or args.all or args.server or args.certificates or args.operator):
         problem = "nothing to renew: name edges, or give --all, --server, --certificates or --operator"
@@ -200,7 +204,7 @@ def renew(args: argparse.Namespace) -> int:
         kits += ["operator", "server"]
     kits = list(dict.fromkeys(kits))
     revoked = args.revoke_old and (args.edges or args.all or args.server)
-    told = _push(fleet) if revoked else []
+    told = push(fleet) if revoked else []
     lines = [f"renewed: {', '.join(kits) or 'nothing, there is none'}; bring these kits to where they are used"]
     if revoked:
         lines.append(_told(told))
@@ -228,12 +232,6 @@ def token_remove(args: argparse.Namespace) -> int:
 
 
 # ---- for all of them
-
-
-def _push(fleet: Fleet) -> list[str]:
-    from outvote.fleet.push import push as tell
-
-    return tell(fleet)
 
 
 def _told(engines: list[str]) -> str:

@@ -254,7 +254,7 @@ def _path(task: str) -> str:
 def _confirm(question: str) -> None:
     """Ask the person at the terminal; nobody there, or no yes, is a refusal."""
     if not sys.stdin.isatty():
-        raise InvalidConfiguration("is needed where nobody can be asked: give --yes", field="yes", code="missing")
+        raise InvalidConfiguration("nobody can be asked here: give --yes to delete it", code="missing")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Failed("nothing was deleted")

@@ -224,7 +224,9 @@ def _fingerprint(task: Task) -> str:
     import hashlib  # slow to import, and needed by those alone who take snapshots
     import json
 
-    return hashlib.sha256(json.dumps(task.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+    # Without what is not set: a field that is new changes nothing for tasks that do not have it.
+    record = {name: value for name, value in task.to_json().items() if value not in (None, [], {})}
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
 
 
 # ---- fields that only some protocols have

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from outvote.access.kits import Certificate
 from outvote.access.tls import server_context
 from outvote.access.tokens import TokenBook
-from outvote.core.errors import InvalidEvent, NoOutstandingDecision, UnknownArm, UnknownTicket
+from outvote.core.errors import NoOutstandingDecision, UnknownArm, UnknownTicket
 from outvote.edge.bodies import (
     EXAMPLE,
     EXPOSED,
@@ -74,12 +74,6 @@ def _decided(length: int) -> Message:
     return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
-def _texts(task: HostedTask) -> list[bytes]:
-    """An encoded `Decision` for each variant, with a placeholder for its ticket."""
-    texts = [encode(Decision(variant, index, "TICKET")) for index, variant in enumerate(task.task.arms)]
-    return [text.replace(b"%", b"%%").replace(b'"ticket":"TICKET"', b'"ticket":"%d"') for text in texts]
-
-
 @functools.cache
 def _document() -> Answer:
     """The OpenAPI document, encoded once: building it costs as much as a hundred decisions."""
@@ -97,18 +91,6 @@ def _read(decode: Callable[[bytes], Body], body: bytes, example: str) -> Body:
 
 def _header(scope: Scope, name: bytes) -> str:
     return b",".join(value for field, value in scope["headers"] if field == name).decode("latin-1")
-
-
-def _in_words(error: InvalidEvent, reward: Reward) -> InvalidEvent:
-    """Say with the variant's name what the core says with its number."""
-    if isinstance(error, UnknownTicket):
-        return UnknownTicket(
-            f"ticket {reward.ticket} was not issued for variant {reward.variant!r}: send back what decide returned"
-        )
-    under = "" if reward.ticket is None else f" under ticket {reward.ticket}"
-    return NoOutstandingDecision(
-        f"no decision of variant {reward.variant!r} waits for a reward{under}: reward each decision once"
-    )
 
 
 def make_app(
@@ -190,9 +172,7 @@ class EdgeApi:
         task = self._edge.find(name)
         index, ticket = self._edge.decide(task)
         self.decisions += 1
-        if not task.texts:
-            task.texts = _texts(task)
-        return task.texts[index] % ticket
+        return encode(Decision(task.task.arms[index], index, str(ticket)))
 
     def _reward(self, name: str, body: bytes) -> None:
         task = self._edge.find(name)
@@ -204,8 +184,12 @@ class EdgeApi:
             raise InvalidBody(f"must be what decide returned, such as '17'; got {ticket[:64]!r}", field="ticket")
         try:
             self._edge.reward(task, index, reward.reward, None if ticket is None else int(ticket))
-        except (NoOutstandingDecision, UnknownTicket) as error:
-            raise _in_words(error, reward) from None
+        except NoOutstandingDecision:  # the core knows the variant's number only
+            problem = f"no decision of variant {reward.variant!r} waits for this reward: reward each decision once"
+            raise NoOutstandingDecision(problem) from None
+        except UnknownTicket:
+            problem = f"ticket {ticket} was not issued for variant {reward.variant!r}: send back what decide returned"
+            raise UnknownTicket(problem) from None
         self.rewards += 1
 
     # ---- OpenFeature
@@ -246,7 +230,7 @@ class EdgeApi:
             raise WrongMethod(method, ("GET", "HEAD"))
         match path:
             case "/v1/tasks":
-                return self._list()
+                return as_json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
             case "/healthz":
                 return as_json(Health("ok", self._edge.name, self._edge.connected, len(self._tasks)))
             case "/metrics":
@@ -254,9 +238,6 @@ class EdgeApi:
             case "/openapi.json":
                 return _document()
         return as_json(self._view(self._edge.find(name)))
-
-    def _list(self) -> Answer:
-        return as_json(TaskList(tuple(self._view(task) for _, task in sorted(self._tasks.items()))))
 
     def _view(self, hosted: HostedTask) -> TaskView:
         arms, player = hosted.task.arms, hosted.player

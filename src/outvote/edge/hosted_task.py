@@ -51,8 +51,6 @@ class HostedTask:
         self.windows: list[tuple[float, int]] = []
         """A heap of the times at which reward windows end, with their tickets."""
         self.dirty = False
-        self.texts: list[bytes] = []
-        """The API's answers to `decide`, by variant, as templates for the ticket."""
 
     @property
     def waiting(self) -> int:
@@ -104,18 +102,13 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     switches: Number
 
 
+_KEPT = tuple(name for name in Saved.__struct_fields__ if name != "player")
+"""Attributes of a task that its snapshot has under the same names."""
+
+
 def saved(hosted: HostedTask) -> str:
     """Return the snapshot of a task as JSON."""
-    return json.dumps(
-        {
-            "player": hosted.player.snapshot(),
-            "eliminations": hosted.eliminations,
-            "announced": hosted.announced,
-            "stopped": hosted.stopped,
-            "killed": hosted.killed,
-            "switches": hosted.switches,
-        }
-    )
+    return json.dumps({"player": hosted.player.snapshot()} | {name: getattr(hosted, name) for name in _KEPT})
 
 
 def restored(task_id: str, task: Task, text: str, rng: random.Random | None) -> HostedTask:
@@ -131,6 +124,6 @@ def restored(task_id: str, task: Task, text: str, rng: random.Random | None) -> 
         left = f"variants {list(player.remaining)} are left, announced are {list(state.announced)}"
         raise MalformedSnapshot(f"the saved state of {task_id} was cut or altered: {left}")
     hosted = HostedTask(task_id, task, player)  # type: ignore[arg-type]  # it decides, so it is a player
-    hosted.eliminations, hosted.announced, hosted.stopped = state.eliminations, state.announced, state.stopped
-    hosted.killed, hosted.switches = state.killed, state.switches
+    for name in _KEPT:
+        setattr(hosted, name, getattr(state, name))
     return hosted

@@ -37,26 +37,14 @@ class EdgeCollector(Collector):
             ("outvote_edge_rewards_total", "Rewards accepted, late and dropped ones included.", served.rewards),
             ("outvote_edge_late_rewards_total", "Rewards of variants that were out.", late),
             ("outvote_edge_dropped_rewards_total", "Rewards of batches that were closed or not counted.", dropped),
-            (
-                "outvote_edge_unfinished_requests_total",
-                "Connections closed because a request did not come in time.",
-                served.traffic.unfinished,
-            ),
+            ("outvote_edge_unfinished_requests_total", "Requests not finished in time.", served.traffic.unfinished),
             (
                 "outvote_edge_turned_away_connections_total",
-                "Connections refused because a limit of the listener was reached.",
+                "Connections beyond a limit.",
                 served.traffic.turned_away,
             ),
-            (
-                "outvote_edge_reconnections_total",
-                "Times a lost connection came back.",
-                figures.reconnections,
-            ),
-            (
-                "outvote_edge_wire_bytes_total",
-                "Bytes to and from the engine, headers of TCP and IP included.",
-                figures.wire_bytes,
-            ),
+            ("outvote_edge_reconnections_total", "Times a lost connection came back.", figures.reconnections),
+            ("outvote_edge_wire_bytes_total", "Bytes to and from the engine, with all headers.", figures.wire_bytes),
         ):
             yield counter(name, says, one(count))
         yield counter(
@@ -69,22 +57,10 @@ class EdgeCollector(Collector):
         for name, says, value in (
             ("outvote_edge_tasks", "Tasks that this edge hosts.", len(tasks)),
             ("outvote_edge_messages_kept", "Messages in its store.", sum(task.kept for task in tasks)),
-            (
-                "outvote_edge_messages_waiting",
-                "Messages to be sent: the log may lack them.",
-                sum(task.waiting for task in tasks),
-            ),
+            ("outvote_edge_messages_waiting", "Messages still to be sent.", sum(task.waiting for task in tasks)),
             ("outvote_edge_connected", "Whether the engine is connected.", edge.connected),
-            (
-                "outvote_edge_credential_expires_timestamp_seconds",
-                "When the edge's credential expires, if it has one.",
-                expires,
-            ),
-            (
-                "outvote_edge_last_catch_up_timestamp_seconds",
-                "When a server last told what this edge had missed.",
-                edge.last_catch_up,
-            ),
+            ("outvote_edge_credential_expires_timestamp_seconds", "When its credential expires, if any.", expires),
+            ("outvote_edge_last_catch_up_timestamp_seconds", "When it last caught up.", edge.last_catch_up),
         ):
             yield gauge(name, says, *([] if value is None else [one(value)]))
         yield SummaryMetricFamily(

@@ -94,7 +94,7 @@ class Store(Protocol):
     def drop_task(self, task_id: str) -> None: ...
     def save(self, saves: Iterable[Save]) -> None: ...
     def snapshot(self, task_id: str) -> str | None: ...
-    def messages(self, task_id: str, after: int = -1) -> list[tuple[int, bytes]]: ...
+    def messages(self, task_id: str) -> list[tuple[int, bytes]]: ...
 
 
 class EdgeStore:
@@ -171,13 +171,9 @@ class EdgeStore:
         rows = self._rows("SELECT body FROM snapshots WHERE task_id = ?", task_id)
         return str(rows[0][0]) if rows else None
 
-    def messages(self, task_id: str, after: int = -1) -> list[tuple[int, bytes]]:
-        """Return the messages whose sequence is greater than `after`, in order of sequence."""
-        return self._rows(
-            "SELECT sequence, payload FROM messages WHERE task_id = ? AND sequence > ? ORDER BY sequence",
-            task_id,
-            after,
-        )
+    def messages(self, task_id: str) -> list[tuple[int, bytes]]:
+        """Return the messages of a task, in order of sequence."""
+        return self._rows("SELECT sequence, payload FROM messages WHERE task_id = ? ORDER BY sequence", task_id)
 
     # ---- opening
 

@@ -51,15 +51,10 @@ class Plan:
         if len(set(self.engines)) != len(self.engines):
             problem = f"must be a different address each time, got {', '.join(map(str, self.engines))}"
             raise InvalidConfiguration(problem, field="engine", code="duplicate")
-        meeting = [each.port + kit_files.CLUSTER_OFFSET for each in self.engines]
-        if len(self.engines) > 1 and max(meeting) > 65535:
-            raise InvalidConfiguration(
-                f"must have a port of at most {65535 - kit_files.CLUSTER_OFFSET}, got "
-                f"{max(meeting) - kit_files.CLUSTER_OFFSET}: engines of a cluster also listen on a port that is "
-                f"{kit_files.CLUSTER_OFFSET} higher",
-                field="engine",
-                code="range",
-            )
+        port, above = max(each.port for each in self.engines), kit_files.CLUSTER_OFFSET
+        if len(self.engines) > 1 and port + above > 65535:
+            problem = f"must have a port of at most {65535 - above}, got {port}: engines meet {above} above it"
+            raise InvalidConfiguration(problem, field="engine", code="range")
         if not self.store.startswith("/") or not self.store.isprintable():
             raise InvalidConfiguration(f"must be a folder like /var/lib/nats, got {self.store!r}", field="store")
         if self.disk is not None and (isinstance(self.disk, bool) or not isinstance(self.disk, int) or self.disk < 1):

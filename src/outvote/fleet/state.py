@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from outvote.access.kits import decode_version
 from outvote.access.tokens import Token
 from outvote.core.errors import InvalidConfiguration
 from outvote.engine.process import DEFAULT_PORT
@@ -119,22 +120,11 @@ class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
 
-class _Version(msgspec.Struct, frozen=True):
-    """What is read first: a file of another version may have other fields."""
-
-    version: int
-
-
 def read_state(content: bytes) -> FleetFile:
     try:
-        version = msgspec.json.decode(content, type=_Version).version
-        if version != VERSION:
-            raise InvalidConfiguration(
-                f"{FILE} has version {version}, this version of Outvote reads {VERSION}: use the one that wrote it"
-            )
-        return msgspec.json.decode(content, type=FleetFile)
+        return decode_version(content, FleetFile, VERSION)
     except msgspec.MsgspecError as error:
-        problem = f"is damaged: {error}; restore it from your backup of the fleet folder"
+        problem = f"cannot be read: {error}; use the Outvote that wrote it, or restore your backup"
         raise InvalidConfiguration(problem, field=FILE) from None
 
 

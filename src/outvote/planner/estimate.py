@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,13 +70,13 @@ def estimate(result: Result, how: str) -> Estimate:
         share = f"{result.finished.share:.0%} of {result.trials} simulated fleets"
         return Estimate.never(f"it takes too long: {share} had ended after {result.horizon:,} events")
     ended = sorted(draw if draw is not None else result.horizon for draw in result.per_trial.finished)
-    quantile: Callable[[float], float] = lambda level: float(ended[round(level * (len(ended) - 1))])  # noqa: E731
+    last = len(ended) - 1
     if result.finished.share < 1:
         how += f"; {1 - result.finished.share:.1%} of them had not ended at {result.horizon:,} events"
     return Estimate(
         draws=sum(ended) / len(ended),
-        low=quantile(0.05),
-        high=quantile(0.95),
+        low=float(ended[round(0.05 * last)]),
+        high=float(ended[round(0.95 * last)]),
         bits_up=result.bits.up,
         bits_down=result.bits.down,
         wrong=round((1 - result.safe) * result.trials),

@@ -5,44 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Final
 
 from outvote.core.errors import InvalidSettings, one_of
 from outvote.core.task import DEFAULT_INSTANCES, Task
-from outvote.planner.estimate import Estimate
-from outvote.planner.question import Question
 from outvote.planner.tally import Tally
 from outvote.planner.votes import Votes
 
-
-class Family(Protocol):
-    """Protocols that are planned alike."""
-
-    def ways(self, question: Question) -> Iterator[dict[str, Any]]:
-        """The ways to run it: fields of a task, beside those that all protocols have."""
-
-    def name(self, task: Task) -> str: ...
-
-    def estimate(self, question: Question, task: Task) -> Estimate:
-        """What it needs in the world of a question."""
-
-    def error_bound(self, task: Task) -> float:
-        """What is proved about the probability of a wrong answer (docs/guarantees.md, docs/tally.md)."""
-
-    def promise(self, task: Task) -> str:
-        """What it guarantees, after the verb."""
-
-    def needs(self, task: Task) -> str:
-        """What must be true of the sites, as a sentence."""
-
-    def adversary_sees(self, task: Task) -> str:
-        """What crosses the network, to who can read it."""
-
-    def easier(self, question: Question, task: Task, value: float) -> tuple[str, float] | None:
-        """What to ask for instead, and how many times as long that takes; None if `value` makes nothing easier."""
-
-
+Family = Votes | Tally
 FAMILIES: Final[dict[str, Family]] = {
     "dme": Votes(lambda question: {"active_players": question.active_sites}),
     "edme": Votes(lambda question: {"instances": min(DEFAULT_INSTANCES, question.sites)}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from outvote.core.errors import InvalidTask
@@ -42,24 +42,10 @@ class Option:
         return self.family.name(self.task)
 
     @property
-    def eta(self) -> float | None:
-        """Of the slowest instance; None without votes."""
-        schedules = self.task.schedules()
-        return math.exp(schedules[-1].log_eta) if schedules else None
-
-    @property
-    def events_per_site(self) -> float | None:
-        """Of votes, after how many a site has cast its last one; else the mean."""
-        schedules = self.task.schedules()
-        if schedules:
-            return pulls_per_player(schedules[-1])
-        return _finite(self.estimate.draws / self.task.players)
-
-    @property
-    def bits(self) -> float | None:
+    def bits(self) -> float:
         """What to reserve: the bound where there is one, else the mean."""
         bound = self.task.entry.bits_bound(self.task, None)
-        return _finite(self.estimate.bits_up + self.estimate.bits_down) if bound is None else bound
+        return self.estimate.bits_up + self.estimate.bits_down if bound is None else bound
 
     @property
     def guarantee(self) -> str:
@@ -71,14 +57,10 @@ class Option:
             told.append(f"it holds even if {self.task.tolerate} of {self.task.players} sites lie")
         return "; ".join(told)
 
-    @property
-    def adversary_sees(self) -> str:
-        return self.family.adversary_sees(self.task)
-
     def to_json(self) -> dict[str, Any]:
         task, found = self.task, self.estimate
-        schedules = task.schedules()
-        return {
+        slowest = task.schedules()[-1:]  # of the instances; empty without votes
+        values = {
             "protocol": task.protocol,
             "name": self.name,
             "quorum": task.quorum,
@@ -88,22 +70,23 @@ class Option:
             "tolerate": task.tolerate,
             "votes": list(task.quorums) or None,
             "epsilon": task.epsilon,
-            "eta": self.eta,
-            "events_epoch_1": schedules[-1].pulls(1) * len(task.arms) if schedules else None,
-            "events_per_site": self.events_per_site,
-            "events": _finite(found.draws),
-            "events_low": _finite(found.low),
-            "events_high": _finite(found.high),
+            "eta": math.exp(slowest[0].log_eta) if slowest else None,
+            "events_epoch_1": slowest[0].pulls(1) * len(task.arms) if slowest else None,
+            "events_per_site": pulls_per_player(slowest[0]) if slowest else found.draws / task.players,
+            "events": found.draws,
+            "events_low": found.low,
+            "events_high": found.high,
             "days": self.days,
             "bits": self.bits,
-            "bits_up": _finite(found.bits_up),
-            "bits_down": _finite(found.bits_down),
+            "bits_up": found.bits_up,
+            "bits_down": found.bits_down,
             "error_bound": self.family.error_bound(task),
             "guarantee": self.guarantee,
-            "adversary_sees": self.adversary_sees,
+            "adversary_sees": self.family.adversary_sees(task),
             "how": found.how,
             "recommended": self.recommended,
         }
+        return {key: None if value == math.inf else value for key, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -113,7 +96,7 @@ class Plan:
     question: Question
     options: list[Option]
     reason: str
-    advice: list[str] = field(default_factory=list)
+    advice: list[str]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -135,11 +118,6 @@ def make(question: Question, *, progress: Callable[[float], None] = lambda done:
     chosen, reason = _recommend(question, options)
     options = [replace(option, recommended=option is chosen) for option in options]
     return Plan(question, options, reason, list(_advice(question, options, chosen)))
-
-
-def count(question: Question) -> int:
-    """How many options will be estimated."""
-    return len(list(tasks(question)))
 
 
 def tasks(question: Question) -> Iterator[Task]:
@@ -191,19 +169,11 @@ def _compared(chosen: Option, options: list[Option]) -> str:
     times = other.estimate.draws / chosen.estimate.draws
     if not 1 < times < math.inf:
         return "the fewest events of those whose guarantee is proved"
+    ratio = f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
     return (
-        f"{_times(times)} times fewer events than {other.name}, at {chosen.bits or 0:,.0f} bits against "
-        f"{other.bits or 0:,.0f}; its guarantee is proved. {chosen.family.needs(chosen.task)}"
+        f"{ratio} times fewer events than {other.name}, at {chosen.bits:,.0f} bits against "
+        f"{other.bits:,.0f}; its guarantee is proved. {chosen.family.needs(chosen.task)}"
     )
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if value < math.inf else None
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def _seen(estimate: Estimate) -> str:

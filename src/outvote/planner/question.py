@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from outvote.core.errors import InvalidSettings, one_of
 from outvote.core.task import LARGEST_TALLY, LEAST_BUDGET, MOST_BUDGET, MOST_EPSILON
@@ -67,7 +67,7 @@ def ask(
     means: Sequence[float] | None = None,
     baseline: float | None = None,
     difference: float | None = None,
-    traffic: float | Sequence[float] | None = None,
+    traffic: float | None = None,
     floor: float | None = None,
     privacy_budget: float | None = None,
     seed: float = 0,
@@ -75,8 +75,7 @@ def ask(
 ) -> Question:
     """Check everything and put it together; whatever cannot be planned is refused with an `InvalidSettings`."""
     if means is not None and variants is not None and variants != len(means):
-        problem = f"must be one number for each of the {variants} variants, got {len(means)}"
-        raise InvalidSettings(problem, field="means", code="conflict")
+        _refuse("means", f"must be one number for each of the {variants} variants, got {len(means)}", "conflict")
     if variants is None:
         variants = 2 if means is None else len(means)
     variants = _whole("variants", variants, 2, LARGEST_WORLD)
@@ -84,12 +83,13 @@ def ask(
     if epsilon is not None:
         _number("epsilon", epsilon, LEAST_DIFFERENCE, MOST_EPSILON, "; leave it out to look for the very best variant")
     _number("delta", delta, LEAST_DELTA, MOST_DELTA)
-    law = _activity(activity, traffic, sites)
+    law = _activity(activity, sites)
     if active_sites is None:
         active_sites = law.active_players
     elif not 0 < active_sites <= sites:
-        problem = f"must be a number above 0 and at most the {sites} sites, got {active_sites!r}"
-        raise InvalidSettings(problem, field="active_sites", code="range")
+        _refuse("active_sites", f"must be a number above 0 and at most the {sites} sites, got {active_sites!r}")
+    if traffic is not None and not 0 < traffic < math.inf:
+        _refuse("traffic", f"must be a number of events a day above 0, got {traffic!r}")
     if privacy_budget is not None:
         _number("privacy_budget", privacy_budget, LEAST_BUDGET, MOST_BUDGET)
     return Question(
@@ -100,7 +100,7 @@ def ask(
         active_sites=float(active_sites),
         activity=law,
         means=_means(variants, epsilon, means, baseline, difference),
-        traffic=_traffic(traffic),
+        traffic=traffic,
         floor=None if floor is None else _whole("floor", floor, 2, LARGEST_TALLY),
         privacy_budget=privacy_budget,
         seed=_whole("seed", seed, 0, 2**53),
@@ -117,13 +117,12 @@ def _means(
 ) -> tuple[float, ...]:
     if means is not None:
         if baseline is not None or difference is not None:
-            raise InvalidSettings("say it all: leave out baseline and difference", field="means", code="conflict")
+            _refuse("means", "say it all: leave out baseline and difference", "conflict")
         for mean in means:
             _number("means", mean, 0, 1)
         best, second = sorted(means, reverse=True)[:2]
         if best - second < LEAST_DIFFERENCE * (1 - 1e-9):
-            problem = f"must have one that is best by at least {LEAST_DIFFERENCE:g}, got {best!r} and {second!r}"
-            raise InvalidSettings(problem, field="means", code="range")
+            _refuse("means", f"must have a best by at least {LEAST_DIFFERENCE:g}, got {best!r} and {second!r}")
         _number("means", best, LEAST_BEST, 1, ", of the best variant")
         return tuple(float(mean) for mean in means)
     if difference is None:
@@ -134,50 +133,32 @@ def _means(
     most = round(1 - difference, 12)  # 1 − .07 is less than .93, as floating-point numbers go
     _number("baseline", baseline, 0, most, f": the best variant is better by the difference, {difference:g}")
     if baseline + difference < LEAST_BEST:
-        problem = f"must be at least {LEAST_BEST:g} where the baseline is {baseline:g}, got {difference!r}"
-        raise InvalidSettings(problem, field="difference", code="range")
+        _refuse("difference", f"must be at least {LEAST_BEST:g} if the baseline is {baseline:g}, got {difference!r}")
     return (min(baseline + difference, 1.0), *(baseline,) * (variants - 1))
 
 
-def _activity(activity: str | Sequence[float], traffic: float | Sequence[float] | None, sites: int) -> Weighted:
-    """Who is active: by a law, or in proportion to weights or to the traffic of each site."""
-    field, weights = "activity", activity
-    if isinstance(traffic, Sequence):
-        if activity != "uniform":
-            problem = "must be left out where the traffic of each site says who is active"
-            raise InvalidSettings(problem, field="activity", code="conflict")
-        field, weights = "traffic", traffic
-    if isinstance(weights, str):
-        if weights not in LAWS:
-            problem = f"must be {one_of(LAWS)}, or weights like 3,1,1, got {weights!r}"
-            raise InvalidSettings(problem, field="activity", code="choice")
-        return LAWS[weights](sites)
-    if len(weights) != sites:
-        problem = f"must have one number for each of the {sites} sites, got {len(weights)}"
-        raise InvalidSettings(problem, field=field, code="conflict")
-    if not min(weights) >= 0 or not 0 < sum(weights) < math.inf:
-        problem = f"must be numbers of at least 0, not all 0, got {list(weights)!r}"
-        raise InvalidSettings(problem, field=field, code="range")
-    return weighted(weights)
-
-
-def _traffic(traffic: float | Sequence[float] | None) -> float | None:
-    if traffic is None:
-        return None
-    total = math.fsum(traffic) if isinstance(traffic, Sequence) else float(traffic)
-    if not 0 < total < math.inf:
-        raise InvalidSettings(f"must be a number of events a day above 0, got {total:g}", field="traffic", code="range")
-    return total
+def _activity(activity: str | Sequence[float], sites: int) -> Weighted:
+    if isinstance(activity, str):
+        if activity not in LAWS:
+            _refuse("activity", f"must be {one_of(LAWS)}, or weights like 3,1,1, got {activity!r}", "choice")
+        return LAWS[activity](sites)
+    if len(activity) != sites:
+        _refuse("activity", f"must have one weight for each of the {sites} sites, got {len(activity)}", "conflict")
+    if not min(activity) >= 0 or not 0 < sum(activity) < math.inf:
+        _refuse("activity", f"must be weights of at least 0, not all 0, got {list(activity)!r}")
+    return weighted(activity)
 
 
 def _number(field: str, value: float, least: float, most: float, why: str = "") -> None:
     if not least <= value <= most:
-        problem = f"must be a number from {least:g} to {most:g}, got {value!r}{why}"
-        raise InvalidSettings(problem, field=field, code="range")
+        _refuse(field, f"must be a number from {least:g} to {most:g}, got {value!r}{why}")
 
 
 def _whole(field: str, value: float, least: int, most: int, why: str = "") -> int:
     if isinstance(value, bool) or value != value // 1 or not least <= value <= most:
-        problem = f"must be a whole number from {least} to {most:,}, got {value!r}{why}"
-        raise InvalidSettings(problem, field=field, code="range")
+        _refuse(field, f"must be a whole number from {least} to {most:,}, got {value!r}{why}")
     return int(value)
+
+
+def _refuse(field: str, problem: str, code: str = "range") -> NoReturn:
+    raise InvalidSettings(problem, field=field, code=code)

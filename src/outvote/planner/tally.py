@@ -130,18 +130,11 @@ def _simulated(question: Question, task: Task, means: tuple[float, ...], expecte
 
 def _expected(task: Task, bound: float) -> float:
     """About how many draws it needs; only to size a simulation."""
-    first_wave = len(task.arms) * task.players * task.tally_sizes[0]
-    return OVER_BOUND * bound * _price_of_noise(task) * _price_of_tolerance(task) + first_wave
-
-
-def _price_of_noise(task: Task) -> float:
-    """About how many times the draws a privacy budget costs, at this floor."""
-    if task.privacy_budget is None or task.floor is None:
-        return 1.0
-    alpha = math.exp(-task.privacy_budget)
-    return 1 + 2 * alpha / (1 - alpha) ** 2 / (task.floor / 4)
-
-
-def _price_of_tolerance(task: Task) -> float:
-    """About how many times the draws: f purses of the N are taken off, and each may have been at its lowest."""
-    return 1.0 if not task.tolerate else (1 + task.tolerate / 2) / (1 - 2 * task.tolerate / (task.players + 1))
+    floor = task.tally_sizes[0]
+    draws = OVER_BOUND * bound
+    if task.privacy_budget is not None:  # noise weighs less in a larger tally
+        alpha = math.exp(-task.privacy_budget)
+        draws *= 1 + 2 * alpha / (1 - alpha) ** 2 / (floor / 4)
+    if task.tolerate:  # f purses of the N are taken off, and each may have been at its lowest
+        draws *= (1 + task.tolerate / 2) / (1 - 2 * task.tolerate / (task.players + 1))
+    return draws + len(task.arms) * task.players * floor  # and the first wave, in which each site fills all arms

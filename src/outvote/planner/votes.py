@@ -35,6 +35,7 @@ class Votes:
     voters: Callable[[Question], dict[str, Any]]
 
     def ways(self, question: Question) -> Iterator[dict[str, Any]]:
+        """Fields of a task, beside those that all protocols have."""
         for quorum in QUORUMS:
             yield {"epsilon": question.vote_epsilon, "quorum": quorum, **self.voters(question)}
 
@@ -77,6 +78,7 @@ class Votes:
         return estimate(result, f"simulated, {trials} trials")
 
     def error_bound(self, task: Task) -> float:
+        """What is proved about the probability of a wrong answer (docs/guarantees.md)."""
         each = (accurate_fleet_error(_inaccuracy(task, schedule), task.players) for schedule in task.schedules())
         return min(math.fsum(each), 1.0)
 
@@ -106,6 +108,7 @@ class Votes:
         )
 
     def easier(self, question: Question, task: Task, value: float) -> tuple[str, float] | None:
+        """What to ask for instead, and how many times as long that takes; None if `value` makes nothing easier."""
         if value <= task.epsilon:
             return None
         wider = altered(task, epsilon=value)

@@ -72,24 +72,18 @@ class ServerCollector(Collector):
     def _engine_and_log(self) -> Iterable[Metric]:
         server = self._server
         read, end = server.state.read, max(server.log_end, server.state.read)
-        connected = server.log.connected
-        yield gauge("outvote_engine_connected", "Whether the engine is connected.", one(connected))
-        expires = server.log.figures().credential_expires
-        yield gauge(
-            "outvote_credential_expires_timestamp_seconds",
-            "When the server's credential expires, if it has one.",
-            *([] if expires is None else [one(expires)]),
-        )
-        yield gauge(
-            "outvote_log_writable", "Whether the engine takes new records.", one(connected and server.log_writable)
-        )
-        yield gauge("outvote_log_records", "Place in the log of the last record that was read.", one(read))
-        yield gauge("outvote_log_last_record", "Place of the last record that is known to be there.", one(end))
-        yield gauge("outvote_log_records_behind", "Records that are there and were not read.", one(end - read))
+        connected, expires = server.log.connected, server.log.figures().credential_expires
+        for name, text, value in (
+            ("outvote_engine_connected", "Whether the engine is connected.", connected),
+            ("outvote_credential_expires_timestamp_seconds", "When the server's credential expires, if any.", expires),
+            ("outvote_log_writable", "Whether the engine takes new records.", connected and server.log_writable),
+            ("outvote_log_records", "Place in the log of the last record that was read.", read),
+            ("outvote_log_last_record", "Place of the last record that is known to be there.", end),
+            ("outvote_log_records_behind", "Records that are there and were not read.", end - read),
+            ("outvote_event_watchers", "Who is told of changes at /v1/events.", server.monitor.changes.watchers),
+        ):
+            yield gauge(name, text, *([] if value is None else [one(value)]))
         yield counter("outvote_unknown_records_total", "Records that belong to no task.", one(server.state.unknown))
-        yield gauge(
-            "outvote_event_watchers", "Who is told of changes at /v1/events.", one(server.monitor.changes.watchers)
-        )
 
     def _fleet(self) -> Iterable[Metric]:
         server = self._server
@@ -131,16 +125,15 @@ class ServerCollector(Collector):
             "Requests turned away at the door, by reason.",
             *(({"reason": reason}, count) for reason, count in sorted(self._refusals.counts.items())),
         )
-        yield counter(
-            "outvote_http_unfinished_requests_total",
-            "Connections closed because a request did not come in time.",
-            one(self._traffic.unfinished),
-        )
-        yield counter(
-            "outvote_http_turned_away_connections_total",
-            "Connections refused because a limit of the listener was reached.",
-            one(self._traffic.turned_away),
-        )
+        for name, text, count in (
+            ("outvote_http_unfinished_requests_total", "Requests not finished in time.", self._traffic.unfinished),
+            (
+                "outvote_http_turned_away_connections_total",
+                "Connections beyond a limit.",
+                self._traffic.turned_away,
+            ),
+        ):
+            yield counter(name, text, one(count))
 
 
 class CountRequests:

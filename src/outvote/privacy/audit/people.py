@@ -105,7 +105,7 @@ class People:
     async def _err(self, name: str, browser: Browser) -> None:
         """Requests that are refused: what they hold must not be logged either."""
         user, mark = self._rng.choice(self._people[name]), self._mark
-        kind, arm = self._rng.randrange(5), self._setting.task.arms[0]
+        kind, arm = self._rng.randrange(6), self._setting.task.arms[0]
         path, body = f"/v1/tasks/{TASK}/reward", {"variant": arm, "reward": 1, "user": mark("field")}
         if kind == 1:
             body = {"variant": mark("variant"), "reward": 1, "ticket": "0"}
@@ -115,12 +115,15 @@ class People:
             path = f"/v1/tasks/{mark('task')}/decide"
         elif kind == 4:
             path = f"/{mark('path')}"
+        elif kind == 5:  # not refused: a bulk evaluation, which counts nothing
+            path, body = "/ofrep/v1/evaluate/flags", {"context": {"targetingKey": user, mark("key"): mark("context")}}
         status, _ = await self._send(browser, path, user, body)
         self.refused += status >= 400
 
     async def _send(self, browser: Browser, path: str, user: str, body: object) -> tuple[int, bytes]:
         mark = self._mark
         headers = (
+            f'if-none-match: "{mark("tag")}"\r\n'
             f"cookie: session={user}\r\nuser-agent: {mark('agent')}\r\nx-user-id: {user}\r\n"
             f"x-forwarded-for: {mark('address')}\r\nreferer: https://shop.example/{mark('page')}\r\n"
         )

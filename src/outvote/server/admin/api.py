@@ -22,7 +22,6 @@ from outvote.core.task import Task
 from outvote.log.log_state import TaskState
 from outvote.log.records import check_name
 from outvote.observability import metrics_page
-from outvote.presenters import task_fields
 from outvote.presenters.formats import listed
 from outvote.server import metrics as server_metrics
 from outvote.server.admin.fleet import edge_list
@@ -39,6 +38,7 @@ from outvote.server.admin.views import (
     UnreadableTask,
     description,
     summary,
+    to_json,
 )
 from outvote.server.sync_server import NameTaken, SyncServer
 from outvote.web.limits import Traffic, Watch
@@ -149,8 +149,7 @@ class Admin:
         return answer(TaskList(tasks, () if asked else every.unreadable))
 
     async def show(self, request: Request) -> Response:
-        described = self.describe_task(self.find(request))
-        return answer({**msgspec.to_builtins(described), "task": task_fields.to_json(described.task)})
+        return answer(to_json(self.describe_task(self.find(request))))
 
     async def edges(self, request: Request) -> Response:
         return answer(edge_list(self.server))

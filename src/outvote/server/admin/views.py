@@ -5,7 +5,7 @@ Pure: everything is computed from the log state. Answers have no other fields.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,6 +14,7 @@ from outvote.core.task import Task
 from outvote.log.expectation import Expectation
 from outvote.log.history import Discount
 from outvote.log.log_state import TaskState
+from outvote.presenters import task_fields
 from outvote.presenters.lookup import presenter
 
 Status: TypeAlias = Literal["running", "held", "killed", "finished", "stopped"]
@@ -227,6 +228,11 @@ def description(state: TaskState) -> TaskDescription:
         discounted=tuple(state.discounted),
         task=task,
     )
+
+
+def to_json(described: TaskDescription) -> dict[str, Any]:
+    """Return the answer of the API: the task has the names that people know."""
+    return {**msgspec.to_builtins(described), "task": task_fields.to_json(described.task)}
 
 
 def _variants(state: TaskState) -> tuple[VariantView, ...]:
