@@ -39,7 +39,7 @@ def test_a_task_is_created_with_the_keyboard_and_seen_to_its_end_on_pages_that_s
     for label, text in (
         ("Name", "keyboard"),
         ("Variants", "\n".join(MEANS)),
-        ("Sites", "\n".join(SITES)),
+        ("Sites how", "\n".join(SITES)),
         ("Events a day, whole fleet", "50000"),
         ("Difference worth finding", "0.2"),
         ("Baseline", "0.1"),

@@ -14,7 +14,7 @@ from browser.windows import LOOKS, Open, labelled, sideways
 FIELDS = {
     "Name": "refused-here",
     "Variants": "one\ntwo",
-    "Sites": "12",
+    "Sites how": "12",
     "Events a day, whole fleet": "40 000",
     "Difference worth finding": "0.125",
     "Baseline": "0.25",
