@@ -213,14 +213,14 @@ def _said_by_server(view: View) -> dict[str, Any]:
         "the winner": view["winner"],
         "stopped": view["stopped"],
         "killed": view["killed"],
-        "what was discounted": [(each["edge"], each["messages"]) for each in view["discounted"]],
+        "what was discounted": [(each["site"], each["messages"]) for each in view["discounted"]],
         "the number of messages": view["messages"]["up"],
         "the number refused": view["refused"],
         "what is counted": [[arm.get(each) for each in ("trials", "successes", "votes")] for arm in view["variants"]],
         "the eliminations": sorted(
             {(arm["eliminated"]["number"], arm["variant"]) for arm in view["variants"] if arm["eliminated"]}
         ),
-        "the lives": {(each["edge"], life) for each in view["edges"] for life in each["incarnations"]},
+        "the lives": {(each["site"], life) for each in view["sites"] for life in each["incarnations"]},
     }
 
 

@@ -129,7 +129,7 @@ def check_edges(found: Findings, log: Log, states: Mapping[str, Mapping[str, Any
 
 
 def check_server(found: Findings, log: Log, tasks: Any, edges: Any) -> None:
-    """Its answers to `GET /v1/tasks` and `GET /v1/edges`."""
+    """Its answers to `GET /v1/tasks` and `GET /v1/sites`."""
     found.messages = len(log.payloads)
     found.twice += log.repeated
     said = {each["id"]: each for each in tasks["tasks"]}
@@ -147,13 +147,13 @@ def check_server(found: Findings, log: Log, tasks: Any, edges: Any) -> None:
             found.disagreements += 1
             found.twice += max(0, theirs[2] - mine[2])
             found.wrong(f"of {task_id} the server says {theirs}, the log {mine}")
-    for each in edges["edges"]:
-        history = log.state.edges.get(each["edge"])
+    for each in edges["sites"]:
+        history = log.state.edges.get(each["site"])
         counted = 0 if history is None else history.messages
         if each["messages"] != counted:
             found.disagreements += 1
             found.twice += max(0, each["messages"] - counted)
-            found.wrong(f"of {each['edge']} the server counts {each['messages']} messages, the log {counted}")
+            found.wrong(f"of {each['site']} the server counts {each['messages']} messages, the log {counted}")
 
 
 def heard_by_all(log: Log, files: Iterable[Path]) -> list[dict[str, float]]:

@@ -37,7 +37,7 @@ FLEET = Size(
     edges=40, tasks=12, processes=1, commands=2, visits=1.5, events=1_200, tick=0.2,
     away=20, swap=10.0, task_seconds=30.0,
 )  # fmt: skip
-PAGES = ("/v1/tasks", "/v1/edges", "/metrics", "/healthz", "/", "/fleet", "/openapi.json")
+PAGES = ("/v1/tasks", "/v1/sites", "/metrics", "/healthz", "/", "/fleet", "/openapi.json")
 
 
 def main() -> int:

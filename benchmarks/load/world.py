@@ -226,7 +226,7 @@ class World:
             for child in self.edges:
                 path = Path(child.ask({"do": "state"}, ANSWER)["state"])
                 check.check_edges(found, log, json.loads(path.read_text(encoding="utf-8"))["edges"])
-            tasks, edges = ask(f"{self.server_url}/v1/tasks"), ask(f"{self.server_url}/v1/edges")
+            tasks, edges = ask(f"{self.server_url}/v1/tasks"), ask(f"{self.server_url}/v1/sites")
             check.check_server(found, log, tasks, edges)
             self._check_commands(found, log)
             if found.clean or time.monotonic() > until:

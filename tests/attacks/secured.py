@@ -90,9 +90,9 @@ class Secured:
         found = []
         for task in self.operator.get("/v1/tasks").json()["tasks"]:
             told = self.operator.get(f"/v1/tasks/{task['id']}").json()
-            for how_much_was_tried in ("refused", "edge_count"):
+            for how_much_was_tried in ("refused", "site_count"):
                 told.pop(how_much_was_tried)
-            told["edges"] = [each for each in told["edges"] if each["edge"] == "honest"]
+            told["sites"] = [each for each in told["sites"] if each["site"] == "honest"]
             found.append(told)
         return found
 
@@ -112,8 +112,8 @@ class Secured:
 
     def messages(self, edge: str, task: str = "shop") -> int:
         """How many of a site's messages the log has."""
-        edges = self.operator.get(f"/v1/tasks/{task}").json()["edges"]
-        return sum(each["last_sequence"] + 1 for each in edges if each["edge"] == edge)
+        edges = self.operator.get(f"/v1/tasks/{task}").json()["sites"]
+        return sum(each["last_sequence"] + 1 for each in edges if each["site"] == edge)
 
     @cached_property
     def secrets(self) -> set[str]:

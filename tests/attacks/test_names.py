@@ -35,7 +35,7 @@ def test_names(secured: Secured, attack: Attack, capsys: pytest.CaptureFixture[s
         assert secured.operator.post("/v1/tasks", json={**SHOP, "name": name}).status_code == 422
         path = f"/v1/tasks/{quote(name, safe='')}"
         assert secured.operator.post(f"{path}/stop").status_code in (404, 422)
-        assert secured.operator.post(f"/v1/edges/{quote(name, safe='')}/discount").status_code in (404, 422)
+        assert secured.operator.post(f"/v1/sites/{quote(name, safe='')}/discount").status_code in (404, 422)
         assert secured.application.post(f"{path}/decide").status_code in (404, 422)
     for name in RESERVED:
         assert main(["fleet", "add", "--folder", str(secured.fleet), "--", name]) == 2

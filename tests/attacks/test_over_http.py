@@ -23,10 +23,10 @@ CHANGES = [
     ("POST", "/v1/tasks/shop/stop"),
     ("POST", "/v1/tasks/shop/kill"),
     ("PUT", "/v1/tasks/shop/expectation"),
-    ("POST", "/v1/edges/honest/discount"),
+    ("POST", "/v1/sites/honest/discount"),
     ("POST", "/tasks/shop/delete"),
 ]
-LOOKS = ["/v1/tasks", "/v1/tasks/shop", "/v1/edges", "/v1/events", "/metrics", "/", "/fleet"]
+LOOKS = ["/v1/tasks", "/v1/tasks/shop", "/v1/sites", "/v1/events", "/metrics", "/", "/fleet"]
 
 
 def expired(secured: Secured) -> str:

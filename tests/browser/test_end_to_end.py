@@ -109,10 +109,10 @@ def shows_what_the_api_says(page: Page, fleet: Fleet) -> None:
     expect(bits).to_contain_text(f"{shown['bits']['up']:,} bits in {shown['messages']['up']:,} messages")
     expect(bits).to_contain_text(f"{shown['bits']['down']:,} bits in {shown['messages']['down']:,} notices")
     seen = page.get_by_role("region", name="What an eavesdropper has seen")
-    expect(seen).to_contain_text(f"{shown['messages']['up']:,} messages of {shown['edge_count']} sites")
+    expect(seen).to_contain_text(f"{shown['messages']['up']:,} messages of {shown['site_count']} sites")
     expect(seen).to_contain_text("are out")
-    edges = page.get_by_role("region", name="Edges", exact=True)
-    for edge in request(f"{fleet.url}/v1/edges")["edges"]:
-        if edge["edge"] in SITES:
-            expect(edges.locator(f"[data-key=edge-{edge['edge']}]")).to_contain_text(edge["state"])
+    sites = page.get_by_role("region", name="Sites", exact=True)
+    for site in request(f"{fleet.url}/v1/sites")["sites"]:
+        if site["site"] in SITES:
+            expect(sites.locator(f"[data-key=site-{site['site']}]")).to_contain_text(site["state"])
     expect(page.locator("[data-chart] .main-svg").first).to_be_visible()

@@ -175,7 +175,7 @@ def test_a_token_is_not_taken_elsewhere_by_who_leads_there(tmp_path: Path, capsy
 
 
 ACTIONS = [
-    CREATE, ("list",), ("edges",), ("show", "shop"), ("watch", "shop"), ("stop", "shop"), ("kill", "shop"),
+    CREATE, ("list",), ("sites",), ("show", "shop"), ("watch", "shop"), ("stop", "shop"), ("kill", "shop"),
     ("revive", "shop"), ("delete", "shop", "--yes"), ("expect", "shop", "--traffic", "5"),
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ def commands() -> list[str]:
     return list(actions[0].choices or ())
 
 
-ACTIONS = ["create", "list", "show", "stop", "kill", "revive", "delete", "watch", "expect", "edges"]
+ACTIONS = ["create", "list", "show", "stop", "kill", "revive", "delete", "watch", "expect", "sites"]
 
 
 @pytest.mark.parametrize("command", [*commands(), *(f"task {action}" for action in ACTIONS)])

@@ -30,7 +30,7 @@ def test_a_task_is_killed_and_revived_by_forms(engine: Engine, fallback: str | N
         assert faults(sure) == outside(sure) == []
         form = sure.one("form", method="post")
         assert form.attributes["action"] == f"{task}/kill"
-        assert f"edges serve {serves} to everybody at once" in sure.text
+        assert f"sites serve {serves} to everybody at once" in sure.text
         assert ("names no fallback" in sure.text) == (fallback is None)
         assert task in sure.links, "it can be kept as it is"
         assert not (await there.client.get(f"/v1{task}")).json()["killed"], "to look is not to kill"
@@ -42,7 +42,7 @@ def test_a_task_is_killed_and_revived_by_forms(engine: Engine, fallback: str | N
         assert faults(page) == []
         [said] = banners(page)
         assert "The kill switch is on" in said
-        assert f"Edges serve {serves} to everybody" in said
+        assert f"Sites serve {serves} to everybody" in said
         assert f"{task}/revive" in page.links
         assert f"{task}/kill" not in page.links
         assert "killed" in (await there.page("/")).one("tr", **{"data-key": task.removeprefix("/tasks/")}).text

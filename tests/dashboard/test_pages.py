@@ -176,7 +176,7 @@ def test_an_empty_server_says_how_to_begin(look: Look) -> None:
         assert {"/tasks/new", "/fleet"} <= page.links
         fleet = await there.page("/fleet")
         assert faults(fleet) == []
-        assert "No edge yet" in fleet.text
+        assert "No site yet" in fleet.text
 
     look(visit)
 
@@ -282,7 +282,7 @@ def test_a_task_is_created_expected_of_stopped_and_deleted_by_forms(look: Look) 
         stopped = await there.send(f"{task}/stop")
         assert (stopped.status_code, stopped.headers["location"]) == (303, task)
         page = await there.page(task)
-        assert page.one("p", **{"class": "headline"}).text.startswith("Stopped, without a winner. Edges serve red")
+        assert page.one("p", **{"class": "headline"}).text.startswith("Stopped, without a winner. Sites serve red")
         assert f"{task}/stop" not in page.links  # nor is there anything to be expected of it
         assert f"{task}/expectation" not in page.leads
         deleted = await there.send(f"{task}/delete")
@@ -483,7 +483,7 @@ def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> No
                 ("missing", "che: missing", 1),
                 ("alive", None, many),
             ]
-            nav = page.one("nav", **{"aria-label": "Pages of edges"})
+            nav = page.one("nav", **{"aria-label": "Pages of sites"})
             links = [each for each in page.all("a") if each.above is nav]
             assert [each.text for each in links] == ["1", "2"]
             second = await there.page(links[1].attributes["href"])
@@ -502,7 +502,7 @@ def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> No
             ):
                 rows = (await there.page(f"/fleet?{query}")).rows
                 assert len(rows) == number, query
-            assert (await there.page("/fleet?q=ams&state=alive")).rows == [["No edge is like that."]]
+            assert (await there.page("/fleet?q=ams&state=alive")).rows == [["No site is like that."]]
             kept = await there.page("/fleet?q=site&state=alive")
             assert any(link.startswith("/fleet?q=site&state=alive&page=2") for link in kept.links)
 

@@ -34,7 +34,7 @@ def voting(**task: Any) -> Story:
 
 
 def told(story: Story) -> list[str]:
-    return words.eavesdropped(story.found, story.shown.edge_count)
+    return words.eavesdropped(story.found, story.shown.site_count)
 
 
 # ---- where it stands
@@ -43,7 +43,7 @@ def told(story: Story) -> list[str]:
 @pytest.mark.parametrize("protocol", ["tally", "dme", "edme"])
 def test_before_the_first_message_it_waits(protocol: str) -> None:
     story = Story() if protocol == "tally" else Story(**{**SOON, "protocol": protocol})
-    assert words.headline(story.shown) == "Waiting for the first message of an edge; 3 of 3 variants remain."
+    assert words.headline(story.shown) == "Waiting for the first message of a site; 3 of 3 variants remain."
 
 
 def test_of_tallies_the_leader_is_named_with_its_mean_and_its_margin() -> None:
@@ -78,7 +78,7 @@ def test_a_task_whose_sites_differ_is_held_back() -> None:
 @pytest.mark.parametrize(("fallback", "served"), [(None, "classic"), ("green", "green")])
 def test_a_stopped_task_says_what_edges_serve(fallback: str | None, served: str) -> None:
     story = Story(fallback=fallback).stop()
-    assert words.headline(story.shown) == f"Stopped, without a winner. Edges serve {served}; 3 of 3 variants remain."
+    assert words.headline(story.shown) == f"Stopped, without a winner. Sites serve {served}; 3 of 3 variants remain."
 
 
 def test_a_stopped_task_serves_the_first_that_remains() -> None:
@@ -87,7 +87,7 @@ def test_a_stopped_task_serves_the_first_that_remains() -> None:
     shown = story.stop().shown
     assert len(shown.remaining) == 2
     served = shown.remaining[0]
-    assert words.headline(shown) == f"Stopped, without a winner. Edges serve {served}; 2 of 3 variants remain."
+    assert words.headline(shown) == f"Stopped, without a winner. Sites serve {served}; 2 of 3 variants remain."
 
 
 def test_the_winner_of_tallies_has_a_guarantee_and_a_margin() -> None:
@@ -134,7 +134,7 @@ def test_several_may_remain_at_the_end() -> None:
 
 
 def test_before_the_first_message_an_eavesdropper_knows_the_task_alone() -> None:
-    assert told(Story()) == ["Nothing but the description of the task: no edge has sent a message yet."]
+    assert told(Story()) == ["Nothing but the description of the task: no site has sent a message yet."]
 
 
 def test_messages_sites_and_bits_are_those_of_the_log() -> None:
@@ -171,8 +171,7 @@ def test_tallies_that_give_their_events_away_are_counted_right(means: tuple[floa
 
 
 def test_noise_hides_even_tallies_that_seem_unanimous() -> None:
-    story = Story(privacy_budget=0.5, floor=3).play(GOOD, lambda story: story.messages >= 20)
-    assert unanimous(story) > 0
+    story = Story(privacy_budget=0.5, floor=3).play(GOOD, lambda story: unanimous(story) > 0)
     noisy, factor = told(story)[1:3]
     assert noisy == "Each says how many of 3 or more events with one variant succeeded, with noise."
     assert f"by a factor of {math.exp(0.5):.3g} at most" in factor

@@ -17,12 +17,12 @@ def test_guides_that_start_something_run_as_written(guide: str, terminals: Termi
         until(lambda: states() == ["alive", "alive"], "both edges are heard")
 
     def states() -> list[str]:
-        return [edge["state"] for edge in json.loads(terminals.page("8600", "/v1/edges"))["edges"]]
+        return [site["state"] for site in json.loads(terminals.page("8600", "/v1/sites"))["sites"]]
 
     def edge_has_heard() -> None:
         until(lambda: "search" in terminals.page("8700", "/v1/tasks"), "the edge has heard of the task")
 
-    terminals.walk(f"howto/{guide}", before={"edges": edges_are_heard, "curl": edge_has_heard})
+    terminals.walk(f"howto/{guide}", before={"sites": edges_are_heard, "curl": edge_has_heard})
     for name in [*terminals.running][::-1]:
         terminals.end(name)
 

@@ -329,7 +329,7 @@ def discounted(evidence: Evidence, **changed: Any) -> Evidence:
 def test_a_discounted_message_that_counts_is_found(open_task: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     well = discounted(open_task)
     assert judge(well) == []
-    assert {each["edge"] for each in well.servers["s1"][T]["discounted"]} == {"e1"}
+    assert {each["site"] for each in well.servers["s1"][T]["discounted"]} == {"e1"}
     assert kinds(replace(open_task, actions=well.actions)) == {"lost"}  # no record says so
     counting = {T: {**well.servers["s2"][T], "variants": open_task.servers["s2"][T]["variants"]}}
     assert kinds(replace(well, servers={**well.servers, "s2": counting})) == {"disagreement"}

@@ -293,7 +293,7 @@ def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Star
     )
 
     def messages() -> int:
-        return int(sum(each["messages"] for each in operator.get("/v1/edges").json()["edges"]))
+        return int(sum(each["messages"] for each in operator.get("/v1/sites").json()["sites"]))
 
     words = ["task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--variants=2", "--sites=3"]
     assert main(words) == 0

@@ -171,9 +171,9 @@ def test_votes_and_eliminations_are_shown_with_their_place_in_the_log(memory: Me
             bits = {"up": 4, "down": 6, "total": 10, "bound": VOTES_BOUND, "most": VOTES_BOUND, "instance": 0}
             assert found["bits"] == bits
             assert found["refused"] == 1
-            assert found["edge_count"] == 3
-            assert found["edges"][0] == {
-                "edge": "ams",
+            assert found["site_count"] == 3
+            assert found["sites"][0] == {
+                "site": "ams",
                 "incarnations": ["life"],
                 "last_sequence": 0,
                 "several_lives": False,
@@ -221,9 +221,9 @@ def test_an_edge_that_has_lived_more_than_once_is_seen() -> None:
         [("fra", "a", 0), ("ams", "zz", 0), ("ams", "zz", 1), ("ams", "bb", 0)], 2
     ):
         fold.apply(Record(str(UpSubject(edge, "votes-1", life, sequence)), coder.up(Vote(sequence)), record, 0.0))
-    ams, fra = description(fold.tasks["votes-1"]).edges
-    assert (ams.edge, ams.several_lives, ams.incarnations, ams.last_sequence) == ("ams", True, ("zz", "bb"), 0)
-    assert (fra.edge, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
+    ams, fra = description(fold.tasks["votes-1"]).sites
+    assert (ams.site, ams.several_lives, ams.incarnations, ams.last_sequence) == ("ams", True, ("zz", "bb"), 0)
+    assert (fra.site, fra.several_lives, fra.incarnations, fra.last_sequence) == ("fra", False, ("a",), 0)
 
 
 def test_a_task_is_read_as_json_whatever_its_content_type_says(memory: MemoryEngine) -> None:

@@ -14,7 +14,7 @@ from outvote.log.catch_up import ASK_EVERY
 from outvote.log.memory import MemoryEngine
 from outvote.server import liveness as signs
 from outvote.server import monitor
-from outvote.server.admin.fleet import EdgeList, FleetEdge, edge_list
+from outvote.server.admin.fleet import FleetSite, SiteList, site_list
 from outvote.server.changes import FLEET
 from outvote.server.liveness import SILENT_AFTER, Liveness
 from outvote.server.sync_server import SyncServer
@@ -33,8 +33,8 @@ class Clock:
         return self.now
 
 
-def edge_named(server: SyncServer, name: str) -> FleetEdge:
-    return next(each for each in edge_list(server).edges if each.edge == name)
+def edge_named(server: SyncServer, name: str) -> FleetSite:
+    return next(each for each in site_list(server).sites if each.site == name)
 
 
 # ---- without a network
@@ -102,8 +102,8 @@ def test_edges_are_awaited_alive_silent_missing_and_alive_again(memory: MemoryEn
             await client.post("/v1/tasks", json=NAMED)
 
             async def states() -> dict[str, str]:
-                found = (await client.get("/v1/edges")).json()
-                states = {each["edge"]: each["state"] for each in found["edges"]}
+                found = (await client.get("/v1/sites")).json()
+                states = {each["site"]: each["state"] for each in found["sites"]}
                 counts = {state: list(states.values()).count(state) for state in found["counts"]}
                 assert found["counts"] == counts
                 assert (found["silent_after"], found["since"]) == (SILENT_AFTER, START)
@@ -163,7 +163,7 @@ def test_a_server_awaits_edges_from_when_it_can_hear_them(memory: MemoryEngine) 
             again = SyncServer(memory.connect("server"), clock=clock)
             clock.now += 10 * SILENT_AFTER
             await again.start()
-            assert {each.state for each in edge_list(again).edges} == {"awaited"}
+            assert {each.state for each in site_list(again).sites} == {"awaited"}
 
     asyncio.run(run())
 
@@ -179,18 +179,18 @@ def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many
             assert not edge_named(server, "fra").several_lives
             await vote(server, task_id, "fra", 1, life="two")
             server.monitor.on_question("ams")
-            before = edge_list(server).edges
+            before = site_list(server).sites
         async with operated(memory, clock=clock) as (server, _):
-            after: EdgeList = edge_list(server)
-            ams, fra, lis = after.edges
-            assert [each.state for each in after.edges] == ["awaited"] * 3
+            after: SiteList = site_list(server)
+            ams, fra, lis = after.sites
+            assert [each.state for each in after.sites] == ["awaited"] * 3
             assert (ams.last_sign, ams.last_message) == (None, before[0].last_message)
             assert ams.last == ams.last_message
             assert (ams.messages, ams.bits, ams.tasks, ams.several_lives) == (1, 2, 1, False)
             assert (fra.messages, fra.bits, fra.tasks, fra.several_lives) == (2, 4, 1, True)
             assert (lis.last_sign, lis.last_message, lis.last, lis.messages) == (None, None, None, 0)
             clock.now += SILENT_AFTER + 1
-            assert {each.edge: each.state for each in edge_list(server).edges} == {
+            assert {each.site: each.state for each in site_list(server).sites} == {
                 "ams": "silent",
                 "fra": "silent",
                 "lis": "missing",

@@ -275,14 +275,14 @@ def test_edges_are_listed_with_their_state(
     server: Running, start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    at = ["task", "edges", "--server", server.url("server")]
+    at = ["task", "sites", "--server", server.url("server")]
     assert main(at) == 0
     assert capsys.readouterr().out == "no edges; outvote edge starts one\n"
     task(capsys, server, *CREATE)
     an_edge(start, server, "ams")
-    until(lambda: task(capsys, server, "edges")["counts"]["alive"] == 1)
-    found = task(capsys, server, "edges")
-    assert [(each["edge"], each["state"]) for each in found["edges"]] == [("ams", "alive"), ("fra", "awaited")]
+    until(lambda: task(capsys, server, "sites")["counts"]["alive"] == 1)
+    found = task(capsys, server, "sites")
+    assert [(each["site"], each["state"]) for each in found["sites"]] == [("ams", "alive"), ("fra", "awaited")]
     assert main([*at, "--json", str(tmp_path / "edges.json")]) == 0
     header, ams, fra, told = capsys.readouterr().out.splitlines()
     assert header.split() == ["edge", "state", "last", "sign", "messages", "bits", "lives"]
@@ -331,7 +331,7 @@ def test_a_server_that_does_not_answer_is_one_line(capsys: pytest.CaptureFixture
     with socket.socket() as nobody:  # bound, and not listening
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        for action in (["list"], ["edges"], ["show", "shop"], ["watch", "shop"], ["expect", "shop", *SAID], CREATE):
+        for action in (["list"], ["sites"], ["show", "shop"], ["watch", "shop"], ["expect", "shop", *SAID], CREATE):
             error = refused(capsys, 1, "task", "--server", url, *action)
             assert error.startswith(f"no server answers at {url}: Connection refused; start one with outvote server")
 

@@ -62,7 +62,7 @@ class Fleet:
             "refused": 0,
         }
         self.tasks: dict[str, Any] = {"tasks": [one]}
-        self.edges: dict[str, Any] = {"edges": [{"edge": name, "messages": count} for name, count in counts.items()]}
+        self.edges: dict[str, Any] = {"sites": [{"site": name, "messages": count} for name, count in counts.items()]}
         self._path = folder / "acknowledged.txt"
 
     def findings(self) -> Any:
@@ -106,7 +106,7 @@ def test_a_message_that_an_edge_made_and_the_log_lacks_is_missing(fleet: Fleet) 
 def test_a_message_that_the_server_counted_twice_is_found_by_task_and_by_edge(fleet: Fleet) -> None:
     fleet.tasks["tasks"][0]["messages"]["up"] += 1
     assert fleet.findings().twice == 1
-    fleet.edges["edges"][0]["messages"] += 1
+    fleet.edges["sites"][0]["messages"] += 1
     assert fleet.findings().twice == 2
 
 

@@ -157,7 +157,7 @@ def _discount(fleet: Fleet, edge: str) -> list[str]:
     kit = fleet.folder / "operator"
     given = argparse.Namespace(kit=kit, server=None, token_file=None, ca=None, insecure=False)
     try:
-        return list(ask(given, "POST", f"/v1/edges/{edge}/discount", holds="tasks")["tasks"])
+        return list(ask(given, "POST", f"/v1/sites/{edge}/discount", holds="tasks")["tasks"])
     except Failed as error:
         if str(error).startswith("unknown edge"):  # it never sent anything
             return []

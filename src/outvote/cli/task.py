@@ -26,11 +26,11 @@ examples:
   outvote task create --name banner --variants red,green,blue --sites 12
   outvote task create --file banner.toml
   outvote task watch banner
-  outvote task edges
+  outvote task sites
   outvote task --kit outvote-fleet/operator list --json
 """
 STATES = """\
-alive    it gave a sign of life lately: edges ask every half minute what is new
+alive    it gave a sign of life lately: sites ask every half minute what is new
 awaited  this server has not heard it yet, and has not listened long enough to tell
 silent   it was there, and gives no sign any more
 missing  a task names it as a site, and it never came
@@ -59,7 +59,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     action = _add(
         actions,
         "create",
-        "describe a new task; edges begin at once",
+        "describe a new task; sites begin at once",
         "create --name banner --variants red,green,blue --sites 12",
         create,
     )
@@ -73,8 +73,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     add_json(action)
 
     add_json(_add(actions, "list", "all tasks of the server", "list", partial(look, "tasks")))
-    said = "all edges of the fleet, and which are alive"
-    add_json(_add(actions, "edges", said, "edges", partial(look, "edges"), more=STATES))
+    said = "all sites of the fleet, and which are alive"
+    add_json(_add(actions, "sites", said, "sites", partial(look, "sites"), more=STATES))
     action = _add(
         actions,
         "expect",
@@ -87,7 +87,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     _add_expectation(action)
     add_json(action)
     for name, summary, run in (
-        ("show", "one task: its variants, messages, bits and edges", partial(look, "task")),
+        ("show", "one task: its variants, messages, bits and sites", partial(look, "task")),
         (
             "stop",
             "learn and decide no more; sites serve the fallback",
@@ -177,13 +177,13 @@ def _expect_of_new(args: argparse.Namespace, made: dict[str, Any], said: dict[st
 
 
 def look(what: str, args: argparse.Namespace) -> int:
-    """Show the tasks, one task, or the edges."""
-    holds = {"tasks": "unreadable", "task": "bits", "edges": "counts"}[what]
+    """Show the tasks, one task, or the sites."""
+    holds = {"tasks": "unreadable", "task": "bits", "sites": "counts"}[what]
     found = ask(args, "GET", _path(args.task) if what == "task" else f"/v1/{what}", holds=holds)
     if write_result(args, found):
         from outvote.cli import tables, task_show
 
-        show = {"tasks": task_show.tasks, "task": task_show.task, "edges": task_show.edges}[what]
+        show = {"tasks": task_show.tasks, "task": task_show.task, "sites": task_show.sites}[what]
         tables.console().print(show(found))
     return 0
 

@@ -1,4 +1,4 @@
-"""Tasks and edges for people: the tables of `outvote task`. Times are told in the operator's own zone."""
+"""Tasks and sites for people: the tables of `outvote task`. Times are told in the operator's own zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from outvote.planner.duration import since
 from outvote.presenters.formats import plural
 
 STATES: Final = {"alive": "green", "awaited": "dim", "silent": "yellow", "missing": "red"}
-"""How the states of edges look."""
+"""How the states of sites look."""
 
 
 # ---- times
@@ -35,7 +35,7 @@ def tasks(found: Mapping[str, Any]) -> RenderableType:
     unreadable = [Text(f"{each['id']} cannot be read: {each['why']}") for each in found["unreadable"]]
     if not found["tasks"]:
         return Group("no tasks; outvote task create makes one", *unreadable)
-    numbers = ("edges", "messages up", "bits", "bound")
+    numbers = ("sites", "messages up", "bits", "bound")
     shown = table("name", "protocol", "status", "left", "winner", *numbers, right=("left", *numbers))
     for each in found["tasks"]:
         bound = each["bits"]["bound"]
@@ -45,7 +45,7 @@ def tasks(found: Mapping[str, Any]) -> RenderableType:
             each["status"],
             str(len(each["remaining"])),
             Text(each["winner"] or ""),
-            str(each["edge_count"]),
+            str(each["site_count"]),
             f"{each['messages']['up']:,}",
             f"{each['bits']['total']:,}",
             "none" if bound is None else f"{bound:,}",
@@ -80,14 +80,14 @@ def picture(found: Mapping[str, Any]) -> RenderableType:
     cost = f"bits {bits['up']:,} + {bits['down']:,} = {bits['total']:,}, {bound}"
     refused = f"refused {found['refused']:,}"
     lines.append(Text(f"messages {messages['up']:,} up, {messages['down']:,} down; {cost}; {refused}"))
-    edges = ", ".join(
-        f"{each['edge']} {each['last_sequence']}"
+    sites = ", ".join(
+        f"{each['site']} {each['last_sequence']}"
         + (f" ({len(each['incarnations'])} lives: a lost store, or two of one name)" if each["several_lives"] else "")
-        for each in found["edges"]
+        for each in found["sites"]
     )
-    lines.append(Text(f"edges and their last message: {edges or 'none yet'}"))
+    lines.append(Text(f"sites and their last message: {sites or 'none yet'}"))
     if found["discounted"]:
-        told = ", ".join(f"{each['edge']} ({each['messages']:,} messages)" for each in found["discounted"])
+        told = ", ".join(f"{each['site']} ({each['messages']:,} messages)" for each in found["discounted"])
         lines.append(Text(f"discounted, what these sent before counts no more: {told}", style="yellow"))
     return Group(*lines)
 
@@ -123,7 +123,7 @@ def story(found: Mapping[str, Any]) -> RenderableType:
         if gone is not None:
             eliminations.setdefault((gone["number"], gone["at"]), []).append(each["variant"])
     moments += [(at, f"{', '.join(names)} out") for (_, at), names in sorted(eliminations.items())]
-    moments += [(each["at"], f"{each['edge']} discounted") for each in found["discounted"]]
+    moments += [(each["at"], f"{each['site']} discounted") for each in found["discounted"]]
     if found["stopped_at"] is not None:
         moments.append((found["stopped_at"], "stopped"))
     moments.sort(key=lambda each: each[0])  # a finished task may be stopped; what was stopped loses no arm
@@ -140,26 +140,26 @@ def expected(expectation: Mapping[str, float | None]) -> str:
     return ", ".join(named[name].format(value) for name, value in said.items() if value is not None) or "nothing"
 
 
-# ---- edges
+# ---- sites
 
 
-def edges(found: Mapping[str, Any]) -> RenderableType:
-    """All edges, and how many there are in which state."""
-    if not found["edges"]:
-        return Text("no edges; outvote edge starts one")
+def sites(found: Mapping[str, Any]) -> RenderableType:
+    """All sites, and how many there are in which state."""
+    if not found["sites"]:
+        return Text("no sites; outvote edge starts one")
     now = time.time()
     numbers = ("last sign", "messages", "bits")
-    shown = table("edge", "state", *numbers, "lives", right=numbers)
-    for each in found["edges"]:
+    shown = table("site", "state", *numbers, "lives", right=numbers)
+    for each in found["sites"]:
         heard = [at for at in (each["last_sign"], each["last_message"]) if at is not None]
         shown.add_row(
-            Text(each["edge"]),
+            Text(each["site"]),
             Text(each["state"], style=STATES.get(each["state"], "")),
             since(now - max(heard)) if heard else "never",
             f"{each['messages']:,}",
             f"{each['bits']:,}",
             "several" if each["several_lives"] else "one" if each["messages"] else "",
         )
-    total = len(found["edges"])
+    total = len(found["sites"])
     counts = ", ".join(f"{count:,} {state}" for state, count in found["counts"].items() if count)
-    return Group(shown, Text(f"{total:,} {'edge' if total == 1 else 'edges'}: {counts}", style="dim"))
+    return Group(shown, Text(f"{plural(total, 'site')}: {counts}", style="dim"))

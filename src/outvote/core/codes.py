@@ -123,7 +123,8 @@ class Codebook:
             raise MalformedMessage(
                 f"unknown instance: got {message.instance!r}, allowed is 0 to {len(self._instances.words) - 1}"
             )
-        return self._instances.words[message.instance] + self._word(message.arm)
+        instance: str = self._instances.words[message.instance]
+        return instance + self._word(message.arm)
 
     def decode_up(self, bits: str, *, player: PlayerId, sequence: int) -> UpMessage:
         """The inverse of `encode`; the envelope gives the player and the sequence."""

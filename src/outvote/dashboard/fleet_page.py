@@ -1,4 +1,4 @@
-"""The page of the fleet: every edge, those in trouble first."""
+"""The page of the fleet: every site, those in trouble first."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from outvote.dashboard.words import STATES
-from outvote.server.admin.fleet import FleetEdge, edge_list
+from outvote.server.admin.fleet import FleetSite, site_list
 from outvote.server.liveness import EdgeState
 from outvote.server.sync_server import SyncServer
 
 TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive")
 PAGE: Final = 100
-"""Edges in a table."""
+"""Sites in a table."""
 MOST_DOTS: Final = 5_000
 
 
 @dataclass(frozen=True)
 class Run:
-    """So many edges in one state; one that is in trouble stands alone, with its name."""
+    """So many sites in one state; one that is in trouble stands alone, with its name."""
 
     state: EdgeState
     count: int
     name: str
 
 
-def _runs(edges: Sequence[FleetEdge]) -> list[Run]:
+def _runs(sites: Sequence[FleetSite]) -> list[Run]:
     """A thousand elements, each time something changes, would keep a browser busy."""
     runs: list[Run] = []
-    for state, group in itertools.groupby(edges, key=lambda edge: edge.state):
-        names = [edge.edge for edge in group]
+    for state, group in itertools.groupby(sites, key=lambda site: site.state):
+        names = [site.site for site in group]
         if state in ("alive", "awaited"):
             runs.append(Run(state, len(names), ""))
         else:
@@ -40,13 +40,13 @@ def _runs(edges: Sequence[FleetEdge]) -> list[Run]:
 
 
 def fleet(server: SyncServer, asked: Mapping[str, str]) -> dict[str, Any]:
-    """`runs` are all edges in the order of their names, those that are alike as one; `rows` are those of this page."""
-    listed = edge_list(server)
+    """`runs` are all sites in the order of their names, those that are alike as one; `rows` are those of this page."""
+    listed = site_list(server)
     query, state = asked.get("q", "").strip(), asked.get("state", "")
     wanted = [
-        edge
-        for edge in listed.edges
-        if query.lower() in edge.edge.lower() and (state not in TROUBLE or edge.state == state)
+        site
+        for site in listed.sites
+        if query.lower() in site.site.lower() and (state not in TROUBLE or site.state == state)
     ]
     wanted.sort(key=by_trouble)
     pages = max(-(-len(wanted) // PAGE), 1)
@@ -54,7 +54,7 @@ def fleet(server: SyncServer, asked: Mapping[str, str]) -> dict[str, Any]:
     page = min(max(int(number), 1), pages) if number.isascii() and number.isdigit() and len(number) < 9 else 1
     return {
         "fleet": listed,
-        "runs": _runs(listed.edges[:MOST_DOTS]),
+        "runs": _runs(listed.sites[:MOST_DOTS]),
         "rows": wanted[(page - 1) * PAGE : page * PAGE],
         "meanings": STATES,
         "query": query,
@@ -65,5 +65,5 @@ def fleet(server: SyncServer, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def by_trouble(edge: FleetEdge) -> tuple[int, bool, str]:
-    return TROUBLE.index(edge.state), not edge.several_lives, edge.edge
+def by_trouble(site: FleetSite) -> tuple[int, bool, str]:
+    return TROUBLE.index(site.state), not site.several_lives, site.site

@@ -47,7 +47,7 @@ def overview(admin: Admin, asked: Mapping[str, str]) -> dict[str, Any]:
         "rows": [_row(shown, folded[shown.id]) for shown in wanted],
         "unreadable": listed.unreadable,
         "counts": Counter(shown.status for shown in tasks),
-        "edges": admin.server.monitor.edge_counts(),
+        "sites": admin.server.monitor.edge_counts(),
         "bits": sum(shown.bits.total for shown in tasks),
         "query": query,
         "status": status,

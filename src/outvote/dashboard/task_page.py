@@ -16,11 +16,11 @@ from outvote.presenters import task_fields
 from outvote.presenters.formats import plural
 from outvote.presenters.lookup import presenter
 from outvote.server.admin.api import Admin
-from outvote.server.admin.fleet import FleetEdge, edge_list
+from outvote.server.admin.fleet import FleetSite, site_list
 from outvote.server.admin.views import TaskDescription, VariantView
 
-MOST_EDGES: Final = 12
-"""Edges that are listed; the page of the fleet has all."""
+MOST_SITES: Final = 12
+"""Sites that are listed; the page of the fleet has all."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
     """What the template shows, by name."""
     shown = admin.describe_task(found)
     now = admin.server.clock()
-    edges = _edges(admin, found)
+    sites = _sites(admin, found)
     present = presenter(shown.protocol)
     bound, bound_is = present.bits_bound(found)
-    discounted = frozenset(each.edge for each in shown.discounted)
+    discounted = frozenset(each.site for each in shown.discounted)
     lifts = sorted(shown.lifts, key=lambda each: each.difference)
     return {
         "shown": shown,
@@ -52,10 +52,10 @@ def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
         "forecast": forecast(shown, ask, now) if shown.status == "running" else None,
         "bound": bound,
         "bound_is": bound_is,
-        "eavesdropped": words.eavesdropped(found, shown.edge_count),
-        "edges": sorted(edges, key=lambda edge: (edge.edge not in discounted, by_trouble(edge)))[:MOST_EDGES],
-        "edge_counts": Counter(edge.state for edge in edges),
-        "edges_total": len(edges),
+        "eavesdropped": words.eavesdropped(found, shown.site_count),
+        "sites": sorted(sites, key=lambda site: (site.site not in discounted, by_trouble(site)))[:MOST_SITES],
+        "site_counts": Counter(site.state for site in sites),
+        "sites_total": len(sites),
         "discounted": discounted,
         "details": {**task_fields.details(shown.task), "Id": shown.id},
     }
@@ -86,7 +86,7 @@ def _events(shown: TaskDescription) -> list[Event]:
         if arm.eliminated is not None:
             after = f"after {plural(arm.eliminated.after_messages, 'message')}"
             events.append(Event(arm.eliminated.at, f"{arm.variant} is out, {after}"))
-    events += [Event(each.at, words.discounted(each.edge, each.messages)) for each in shown.discounted]
+    events += [Event(each.at, words.discounted(each.site, each.messages)) for each in shown.discounted]
     if shown.stopped_at is not None:
         events.append(Event(shown.stopped_at, "stopped"))
     events.sort(key=lambda event: event.at)
@@ -97,8 +97,8 @@ def _events(shown: TaskDescription) -> list[Event]:
     return events
 
 
-def _edges(admin: Admin, found: TaskState) -> list[FleetEdge]:
+def _sites(admin: Admin, found: TaskState) -> list[FleetSite]:
     """Those whom the task names; else all of the fleet."""
-    listed = edge_list(admin.server).edges
+    listed = site_list(admin.server).sites
     names = set(found.task.player_names)
-    return [edge for edge in listed if edge.edge in names] if names else list(listed)
+    return [site for site in listed if site.site in names] if names else list(listed)

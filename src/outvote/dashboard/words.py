@@ -15,7 +15,7 @@ STATES = {
     "silent": "known, and not heard of for more than a minute",
     "missing": "named by a task, and never heard of",
 }
-"""What is meant by the state of an edge."""
+"""What is meant by the state of a site."""
 
 
 STRANGE = 5.0
@@ -31,14 +31,14 @@ def headline(shown: TaskDescription) -> str:
         return f"{shown.winner} wins: {presenter(shown.protocol).promise(shown.task)}.{_margin(shown)}"
     if shown.status == "stopped":
         served = shown.task.fallback or shown.remaining[0]
-        return f"Stopped, without a winner. Edges serve {served}; {left}."
+        return f"Stopped, without a winner. Sites serve {served}; {left}."
     if shown.status == "killed":
         served = shown.task.fallback or shown.remaining[0]
-        return f"Killed: edges serve {served} and learn nothing, until the task is revived. {left}."
+        return f"Killed: sites serve {served} and learn nothing, until the task is revived. {left}."
     if shown.status == "held":
         return f"Held back: the sites do not see the same. {left}."
     if shown.messages.up == 0:
-        return f"Waiting for the first message of an edge; {left}."
+        return f"Waiting for the first message of a site; {left}."
     if shown.leader is None:
         silence = presenter(shown.protocol).silence
         return f"{left}. {silence.capitalize()} which of them is ahead." if silence else f"{left}."
@@ -70,17 +70,17 @@ def disagreement(shown: TaskDescription) -> str | None:
     )
 
 
-def discounted(edge: str, messages: int) -> str:
-    """That an edge was discounted, among what happened."""
+def discounted(site: str, messages: int) -> str:
+    """That a site was discounted, among what happened."""
     count_no_more = "counts no more" if messages == 1 else "count no more"
-    return f"{edge} was discounted: {plural(messages, 'message')} of it {count_no_more}"
+    return f"{site} was discounted: {plural(messages, 'message')} of it {count_no_more}"
 
 
 def eavesdropped(found: TaskState, sites: int) -> list[str]:
     """What who reads the whole network knows by now, sentence by sentence."""
     task, messages = found.task, found.ledger.up_messages
     if not messages:
-        return ["Nothing but the description of the task: no edge has sent a message yet."]
+        return ["Nothing but the description of the task: no site has sent a message yet."]
     told = [
         f"{plural(messages, 'message')} of {plural(sites, 'site')}, {count(found.ledger.up_bits)} bits in all, with "
         "the name of the site and the time at which each was sent: a timer's, not that of an event."

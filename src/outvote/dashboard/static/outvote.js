@@ -189,7 +189,7 @@ if (topics) {
     else listen();
     if (!document.hidden && again) refreshSoon();
   });
-  // What nobody tells: an edge falls silent, days pass.
+  // What nobody tells: a site falls silent, days pass.
   setInterval(refreshSoon, 30000);
 } else show("still");
 // The library of the figures is large: it comes when all else is there, and the page is in use meanwhile.

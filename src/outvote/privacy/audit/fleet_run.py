@@ -39,7 +39,7 @@ PATIENCE: Final = 60.0
 SETTLED: Final = 5.0
 """Seconds in which all that was stored is sent and counted."""
 EDGE_PAGES: Final = ("/metrics", f"/v1/tasks/{TASK}", "/v1/tasks", "/healthz")
-SERVER_PAGES: Final = ("/metrics", f"/v1/tasks/{TASK}", "/v1/tasks", "/v1/edges", "/", f"/tasks/{TASK}")
+SERVER_PAGES: Final = ("/metrics", f"/v1/tasks/{TASK}", "/v1/tasks", "/v1/sites", "/", f"/tasks/{TASK}")
 OPTIONS: Final = ("--log", "json", "--log-level", "debug")
 """All that can be logged is, and in a form that can be read again."""
 

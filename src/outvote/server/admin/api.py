@@ -24,7 +24,7 @@ from outvote.log.records import check_name
 from outvote.observability import metrics_page
 from outvote.presenters.formats import listed
 from outvote.server import metrics as server_metrics
-from outvote.server.admin.fleet import edge_list
+from outvote.server.admin.fleet import site_list
 from outvote.server.admin.guard import AdminGuard, is_known, is_still_known
 from outvote.server.admin.http import Handler, InPieces, Pages, answer, handlers, read_body, refuser, route
 from outvote.server.admin.openapi import openapi
@@ -77,8 +77,8 @@ class Admin:
             "/v1/tasks/{task}/kill": {"POST": functools.partial(self.switch, True)},
             "/v1/tasks/{task}/revive": {"POST": functools.partial(self.switch, False)},
             "/v1/tasks/{task}/expectation": {"PUT": self.expect},
-            "/v1/edges": {"GET": self.edges},
-            "/v1/edges/{edge}/discount": {"POST": self.discount},
+            "/v1/sites": {"GET": self.sites},
+            "/v1/sites/{site}/discount": {"POST": self.discount},
             "/v1/events": {"GET": self.events},
             "/healthz": {"GET": self.health},
             "/metrics": {"GET": self.metrics},
@@ -116,16 +116,16 @@ class Admin:
         return answer(expectation)
 
     async def discount(self, request: Request) -> Response:
-        """Discount an edge, usually one whose credential was revoked. Its later messages count again."""
+        """Discount a site, usually one whose credential was revoked. Its later messages count again."""
         try:
-            edge = check_name("an edge's name", request.path_params["edge"])
+            site = check_name("a site's name", request.path_params["site"])
         except InvalidInput as error:
-            raise Refused(422, "invalid-edge", error) from None
-        tasks = tuple(await self.stored(self.server.discount(edge)))
+            raise Refused(422, "invalid-site", error) from None
+        tasks = tuple(await self.stored(self.server.discount(site)))
         # Checked afterwards: a server that lagged behind has caught up now.
-        if edge not in self.server.monitor.edge_names():
-            raise Refused(404, "unknown-edge", f"unknown edge: got {edge!r}; `outvote task edges` lists them all")
-        return answer(Discounted(edge, tasks))
+        if site not in self.server.monitor.edge_names():
+            raise Refused(404, "unknown-site", f"unknown site: got {site!r}; `outvote task sites` lists them all")
+        return answer(Discounted(site, tasks))
 
     async def create_task(self, task: Task) -> TaskState:
         """Create a task and return its state, once it is in the log."""
@@ -151,8 +151,8 @@ class Admin:
     async def show(self, request: Request) -> Response:
         return answer(to_json(self.describe_task(self.find(request))))
 
-    async def edges(self, request: Request) -> Response:
-        return answer(edge_list(self.server))
+    async def sites(self, request: Request) -> Response:
+        return answer(site_list(self.server))
 
     async def events(self, request: Request) -> Response:
         """Stream changes while the client is connected: `data` holds ids of tasks, and `fleet`."""

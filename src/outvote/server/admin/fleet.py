@@ -1,4 +1,4 @@
-"""The API's answers about the fleet: every edge, and whether it is alive."""
+"""The API's answers about the fleet: every site, and whether it is alive."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from outvote.server.liveness import EdgeState
 from outvote.server.sync_server import SyncServer
 
 
-class FleetEdge(msgspec.Struct, frozen=True):
-    """One edge. `last_sign` is its last sign of life at this server, `last_message` when its last message was stored,
+class FleetSite(msgspec.Struct, frozen=True):
+    """One site. `last_sign` is its last sign of life at this server, `last_message` when its last message was stored,
     both in seconds since 1970. `tasks` counts the tasks with its messages. `several_lives`: its store was lost, copied
     or restored, or two processes use one name. `discounted` is the number of its messages that no longer count."""
 
-    edge: str
+    site: str
     state: EdgeState
     last_sign: float | None
     last_message: float | None
@@ -31,20 +31,20 @@ class FleetEdge(msgspec.Struct, frozen=True):
         return max((at for at in (self.last_sign, self.last_message) if at is not None), default=None)
 
 
-class EdgeList(msgspec.Struct, frozen=True):
-    """All edges. An edge is silent `silent_after` seconds after its last sign of life. This server has listened since
-    `since`, and awaits edges that it has not heard yet for as long."""
+class SiteList(msgspec.Struct, frozen=True):
+    """All sites. A site is silent `silent_after` seconds after its last sign of life. This server has listened since
+    `since`, and awaits sites that it has not heard yet for as long."""
 
-    edges: tuple[FleetEdge, ...]
+    sites: tuple[FleetSite, ...]
     counts: dict[EdgeState, int]
     silent_after: float
     since: float
 
 
-def edge_list(server: SyncServer) -> EdgeList:
-    edges = tuple(
-        FleetEdge(
-            edge=name,
+def site_list(server: SyncServer) -> SiteList:
+    sites = tuple(
+        FleetSite(
+            site=name,
             state=state,
             last_sign=server.monitor.liveness.last.get(name),
             last_message=history.last_message or None,
@@ -56,5 +56,5 @@ def edge_list(server: SyncServer) -> EdgeList:
         )
         for name, state, history in server.monitor.edges()
     )
-    counts: dict[EdgeState, int] = {state: sum(edge.state == state for edge in edges) for state in get_args(EdgeState)}
-    return EdgeList(edges, counts, server.monitor.liveness.silent_after, server.monitor.liveness.started)
+    counts: dict[EdgeState, int] = {state: sum(site.state == state for site in sites) for state in get_args(EdgeState)}
+    return SiteList(sites, counts, server.monitor.liveness.silent_after, server.monitor.liveness.started)

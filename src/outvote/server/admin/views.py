@@ -12,7 +12,6 @@ from msgspec import UNSET, UnsetType
 
 from outvote.core.task import Task
 from outvote.log.expectation import Expectation
-from outvote.log.history import Discount
 from outvote.log.log_state import TaskState
 from outvote.presenters import task_fields
 from outvote.presenters.lookup import presenter
@@ -24,10 +23,10 @@ Status: TypeAlias = Literal["running", "held", "killed", "finished", "stopped"]
 
 
 class Discounted(msgspec.Struct, frozen=True):
-    """The edge's messages so far no longer count in these tasks: the running ones to which it had sent messages since
+    """The site's messages so far no longer count in these tasks: the running ones to which it had sent messages since
     its last discount."""
 
-    edge: str
+    site: str
     tasks: tuple[str, ...]
 
 
@@ -51,7 +50,7 @@ class Bits(msgspec.Struct, frozen=True):
 
 
 class TaskSummary(msgspec.Struct, frozen=True):
-    """Summary of a task. `created` is in seconds since 1970; `refused` counts records of edges that are no valid
+    """Summary of a task. `created` is in seconds since 1970; `refused` counts records of sites that are no valid
     message of the task."""
 
     id: str
@@ -68,11 +67,11 @@ class TaskSummary(msgspec.Struct, frozen=True):
     messages: Messages
     bits: Bits
     refused: int
-    edge_count: int
+    site_count: int
 
 
 class UnreadableTask(msgspec.Struct, frozen=True):
-    """A task that this version of the server cannot read, and why. The server skips it; edges that can read it continue
+    """A task that this version of the server cannot read, and why. The server skips it; sites that can read it continue
     with it. It can be deleted by its id."""
 
     id: str
@@ -123,23 +122,33 @@ class LiftView(msgspec.Struct, frozen=True):
     relative_interval: tuple[float, float | None]
 
 
-class EdgeView(msgspec.Struct, frozen=True):
-    """The messages of one edge. `incarnations` identify its successive stores, the newest last; `last_sequence` is the
+class SiteView(msgspec.Struct, frozen=True):
+    """The messages of one site. `incarnations` identify its successive stores, the newest last; `last_sequence` is the
     highest sequence of the newest one. `several_lives` means more than one: the store was lost, copied or restored, or
     two processes use one name."""
 
-    edge: str
+    site: str
     incarnations: tuple[str, ...]
     last_sequence: int
     several_lives: bool
+
+
+class DiscountView(msgspec.Struct, frozen=True):
+    """A site was discounted: its messages before this record no longer count. `messages` is how many still counted
+    until then; `at` is when the record was stored, in seconds since 1970."""
+
+    site: str
+    messages: int
+    record: int
+    at: float
 
 
 class TaskDescription(TaskSummary, frozen=True):
     """Full description of one task. `task` is what it was created with, from which it can be created again.
     `stopped_at` is when it was stopped, `expectation` what operators stated last. Counts only: `leader` is the
     remaining variant with the highest mean, `lifts` its lead over each other variant, and `disagreement` by how many
-    standard deviations the sites' results differ more than chance allows, at the last check. `discounted` are the edges
-    whose messages no longer count; `messages`, `bits` and `edges` still include them."""
+    standard deviations the sites' results differ more than chance allows, at the last check. `discounted` are the sites
+    whose messages no longer count; `messages`, `bits` and `sites` still include them."""
 
     stopped_at: float | None
     expectation: Expectation | None
@@ -148,8 +157,8 @@ class TaskDescription(TaskSummary, frozen=True):
     disagreement: float | None
     lifts: tuple[LiftView, ...]
     votes_needed: tuple[int, ...]
-    edges: tuple[EdgeView, ...]
-    discounted: tuple[Discount, ...]
+    sites: tuple[SiteView, ...]
+    discounted: tuple[DiscountView, ...]
     task: Task
 
 
@@ -204,7 +213,7 @@ def summary(state: TaskState) -> TaskSummary:
             instance=ledger.instance_bits,
         ),
         refused=state.refused,
-        edge_count=len({edge for edge, _ in state.highest}),
+        site_count=len({edge for edge, _ in state.highest}),
     )
 
 
@@ -224,8 +233,8 @@ def description(state: TaskState) -> TaskDescription:
             for rival, lift in ([] if leader is None else present.lifts(state, leader))
         ),
         votes_needed=present.votes_needed(task),
-        edges=_edges(state),
-        discounted=tuple(state.discounted),
+        sites=_sites(state),
+        discounted=tuple(DiscountView(*msgspec.structs.astuple(each)) for each in state.discounted),
         task=task,
     )
 
@@ -254,9 +263,9 @@ def _variants(state: TaskState) -> tuple[VariantView, ...]:
     )
 
 
-def _edges(state: TaskState) -> tuple[EdgeView, ...]:
-    newest: dict[str, EdgeView] = {}
+def _sites(state: TaskState) -> tuple[SiteView, ...]:
+    newest: dict[str, SiteView] = {}
     for (edge, incarnation), last in state.highest.items():
         before = newest[edge].incarnations if edge in newest else ()
-        newest[edge] = EdgeView(edge, (*before, incarnation), last, several_lives=edge in newest)
+        newest[edge] = SiteView(edge, (*before, incarnation), last, several_lives=edge in newest)
     return tuple(newest[edge] for edge in sorted(newest))
