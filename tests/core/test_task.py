@@ -112,9 +112,7 @@ NUMBERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "value", [True, math.nan, math.inf, -1, -0.5, 10**400, "2"], ids=lambda value: str(value)[:6]
-)
+@pytest.mark.parametrize("value", [True, math.nan, math.inf, -1, -0.5, 10**400, "2"], ids=lambda value: str(value)[:6])
 @pytest.mark.parametrize(("field", "others"), NUMBERS)
 def test_what_is_no_such_number_is_refused_with_its_field(field: str, others: dict[str, Any], value: Any) -> None:
     message = refusal(**others, **{field: value})

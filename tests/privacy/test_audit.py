@@ -17,14 +17,14 @@ import pytest
 from helpers.processes import gone, until
 from outvote.cli.main import main
 from outvote.demo.fleet import Fleet
-from outvote.privacy.audit import judge, report, setting
+from outvote.privacy.audit import judge, report
 
 LEAKY = str(Path(__file__).with_name("leaky_edge.py"))
 
 
 def audited(protocol: str, **options: Any) -> judge.Verdict:
     rate = options.pop("rate", 1000)
-    chosen = setting.choose(protocol=protocol, **{"sites": 2, "variants": 2, **options})
+    chosen = judge.choose(protocol=protocol, **{"sites": 2, "variants": 2, **options})
     return asyncio.run(judge.audit(replace(chosen, rate=rate)))
 
 

@@ -54,12 +54,12 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from outvote.privacy.audit import judge, report, setting
+    from outvote.privacy.audit import judge, report
 
-    if not isinstance(args.events, int) or not 0 <= args.events <= setting.MOST_EVENTS:
-        problem = f"must be a whole number up to {setting.MOST_EVENTS:,}, got {args.events!r}"
+    if not isinstance(args.events, int) or not 0 <= args.events <= judge.MOST_EVENTS:
+        problem = f"must be a whole number up to {judge.MOST_EVENTS:,}, got {args.events!r}"
         raise InvalidConfiguration(problem, field="events", code="range")
-    chosen = setting.choose(
+    chosen = judge.choose(
         protocol=args.protocol,
         sites=args.sites,
         privacy_budget=args.privacy_budget,

@@ -9,6 +9,7 @@ import itertools
 import re
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -394,19 +395,17 @@ def _sequence(field: str, value: object) -> Sequence[Any]:
     return value
 
 
-def _name(field: str, value: str) -> str:
+def _name(field: str, value: str, *, must: str = "must be") -> str:
     if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise InvalidTask(f"must be 1 to 64 letters, digits, '_' or '-', got {_shown(value)}", field=field)
+        raise InvalidTask(f"{must} 1 to 64 letters, digits, '_' or '-', got {_shown(value)}", field=field)
     return value
 
 
 def _unique(field: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            problem = f"must be different from each other, got {_shown(value)} twice"
-            raise InvalidTask(problem, field=field, code="duplicate")
-        seen.add(value)
+    [(value, count)] = Counter(values).most_common(1)
+    if count > 1:
+        problem = f"must be different from each other, got {_shown(value)} twice"
+        raise InvalidTask(problem, field=field, code="duplicate")
     return values
 
 
@@ -423,12 +422,7 @@ def _arms(arms: int | Sequence[str]) -> tuple[str, ...]:
 
 
 def _player_names(players: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(_sequence("players", players))
-    for name in names:
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise InvalidTask(
-                f"must have names of 1 to 64 letters, digits, '_' or '-', got {_shown(name)}", field="players"
-            )
+    names = tuple(_name("players", name, must="must have names of") for name in _sequence("players", players))
     if not names:
         raise InvalidTask("must be at least 1, got 0", field="players", code="range")
     return _unique("players", names)

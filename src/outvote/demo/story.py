@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +82,7 @@ class Story:
             "winner": self.winner,
             "correct": self.winner == self.setting.best,
             "events": self.events,
-            "eliminations": [
-                {"variant": each.variant, "after_events": each.after_events} for each in self.eliminations
-            ],
+            "eliminations": [asdict(each) for each in self.eliminations],
             "messages": self.messages,
             "bits": {**self.bits, "bound": self.bound},
             "wire_bytes": self.wire_bytes,

@@ -6,7 +6,7 @@ No clock, no disk. Data from a server or from a disk is validated here before us
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,12 +14,11 @@ from outvote.core import protocols
 from outvote.core.errors import MalformedSnapshot
 from outvote.core.messages import UpMessage
 from outvote.core.task import Task
+from outvote.log.catch_up import Count
 from outvote.log.records import Coder
 
 if TYPE_CHECKING:
     import random
-
-Number = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
 
 
 class HostedTask:
@@ -95,11 +94,11 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The snapshot of a task."""
 
     player: dict[str, Any]
-    eliminations: Number
+    eliminations: Count
     announced: tuple[int, ...]
     stopped: bool
     killed: bool
-    switches: Number
+    switches: Count
 
 
 _KEPT = tuple(name for name in Saved.__struct_fields__ if name != "player")

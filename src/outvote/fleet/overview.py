@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from outvote.access.tokens import Token
 from outvote.fleet.certificates import expires
 from outvote.fleet.draft import Draft
 from outvote.fleet.folder import Fleet
@@ -27,16 +26,6 @@ def overview(fleet: Fleet) -> dict[str, Any]:
         }
 
 
-def token_record(token: Token, now: float) -> dict[str, Any]:
-    return {
-        "name": token.name,
-        "role": token.role,
-        "issued": token.issued,
-        "expires": token.expires,
-        "state": lasts(token.expires, now),
-    }
-
-
 def _member(name: str, member: Member, now: float) -> dict[str, Any]:
     return {
         "name": name,
@@ -52,7 +41,18 @@ def _member(name: str, member: Member, now: float) -> dict[str, Any]:
 
 def _all_tokens(draft: Draft) -> list[dict[str, Any]]:
     members = {"server": draft.state.servers} | draft.state.edges
-    return [{"of": of} | token_record(token, draft.now) for of, member in members.items() for token in member.tokens]
+    return [
+        {
+            "of": of,
+            "name": token.name,
+            "role": token.role,
+            "issued": token.issued,
+            "expires": token.expires,
+            "state": lasts(token.expires, draft.now),
+        }
+        for of, member in members.items()
+        for token in member.tokens
+    ]
 
 
 def _certificates(draft: Draft) -> list[str]:

@@ -46,14 +46,12 @@ def render(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
 
 def gauge(name: str, says: str, *values: tuple[Labels, float]) -> Metric:
     """Return a gauge with any number of series."""
-    family = GaugeMetricFamily(name, says)
-    return _filled(family, name, values)
+    return _filled(GaugeMetricFamily(name, says), name, values)
 
 
 def counter(name: str, says: str, *values: tuple[Labels, float]) -> Metric:
     """Return a counter with any number of series; its name ends with `_total`."""
-    family = CounterMetricFamily(name, says)
-    return _filled(family, name, values)
+    return _filled(CounterMetricFamily(name, says), name, values)
 
 
 def one(value: float) -> tuple[Labels, float]:

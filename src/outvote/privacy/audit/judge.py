@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from outvote.demo.setting import Setting
+from outvote.demo.setting import NAMES, Setting, check_count, make
+from outvote.presenters.lookup import presenter
 from outvote.privacy import schemas
 from outvote.privacy.audit import frames, payloads, times
 from outvote.privacy.audit.families import family
@@ -20,6 +21,9 @@ from outvote.privacy.audit.findings import Finding, shortened
 from outvote.privacy.audit.fleet_run import Observation, observe
 from outvote.privacy.audit.markers import FORMS
 
+PRIVATE_RATE: Final = 600
+"""Events in a second, over the fleet, with a privacy budget, where groups are larger."""
+MOST_SITES, MOST_EVENTS = 20, 100_000
 READY: Final = re.compile(
     r"(applications|dashboard|edges|engine|operators|state): +\S|\d+ tasks in the log; Ctrl-C stops$"
 )
@@ -70,6 +74,14 @@ class Verdict:
             "findings": [asdict(each) for each in self.findings],
             "seconds": round(seen.seconds, 1),
         }
+
+
+def choose(*, protocol: str, sites: int, variants: int = 3, seed: int = 0, **options: float | None) -> Setting:
+    """A task that ends within seconds, or an error that says what can be asked for. It is a task as any other: all that
+    differs from one in use is that its answer is easy. `options` are its privacy budget and its reward window."""
+    check_count("sites", sites, 2, MOST_SITES)
+    rate = None if options.get("privacy_budget") is None else PRIVATE_RATE
+    return make(presenter(protocol).audit, protocol, NAMES[:variants], sites, rate=rate, seed=seed, **options)
 
 
 async def audit(setting: Setting, *, least_events: int = 0, say: Callable[[str], None] = lambda step: None) -> Verdict:
