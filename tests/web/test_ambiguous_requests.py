@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 import uvicorn
-import uvloop
 
 from helpers.operating import served
-from helpers.processes import DEADLINE
 from outvote.edge.bodies import read_body
 from outvote.web.limits import Watch
 from outvote.web.listener import listen
+from web.test_unfinished import run
 
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -132,11 +131,6 @@ async def told(port: int, *sent: bytes) -> bytes:
             found += some
     writer.close()
     return found
-
-
-def run(scenario: Any) -> None:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.wait_for(scenario, DEADLINE))
 
 
 @pytest.mark.parametrize("name", REFUSED)

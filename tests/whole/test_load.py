@@ -86,25 +86,16 @@ def test_a_fleet_that_agrees_is_clean(fleet: Fleet) -> None:
     assert found.states == 3  # at two edges and at the server
 
 
-def test_a_message_that_was_acknowledged_and_is_not_in_the_log_is_lost(fleet: Fleet) -> None:
-    fleet.lines.append(f"{UpSubject('ams', ID, 'life', 99)} 58")
+def test_what_is_planted_is_found_and_counted(fleet: Fleet) -> None:
+    subject = fleet.lines[0].partition(" ")[0]
+    fleet.lines.append(f"{UpSubject('ams', ID, 'life', 99)} 58")  # acknowledged, and not in the log
     found = fleet.findings()
     assert (found.lost, found.clean) == (1, False)
-
-
-def test_a_message_that_the_log_has_with_other_content_is_lost(fleet: Fleet) -> None:
-    subject, _, _ = fleet.lines[0].partition(" ")
-    fleet.lines[0] = f"{subject} ff"
-    assert fleet.findings().lost == 1
-
-
-def test_a_message_that_an_edge_made_and_the_log_lacks_is_missing(fleet: Fleet) -> None:
-    fleet.states["ams"]["tasks"][ID][2] += 2
+    fleet.lines[0] = f"{subject} ff"  # there with other content
+    assert fleet.findings().lost == 2
+    fleet.states["ams"]["tasks"][ID][2] += 2  # made by an edge, and not in the log
     assert fleet.findings().missing == 2
-
-
-def test_a_message_that_the_server_counted_twice_is_found_by_task_and_by_edge(fleet: Fleet) -> None:
-    fleet.tasks["tasks"][0]["messages"]["up"] += 1
+    fleet.tasks["tasks"][0]["messages"]["up"] += 1  # counted twice by the server, by task and by edge
     assert fleet.findings().twice == 1
     fleet.edges["sites"][0]["messages"] += 1
     assert fleet.findings().twice == 2
