@@ -1,24 +1,19 @@
 """The dashboard: pages that are made here, from what the server knows, and kept up to date by one small script.
 
 Everything a page does works without the script, by links and forms; the script only looks again when something has
-changed, and draws the figures. Nothing comes from outside: the figures' library is a file of an installed package.
+changed. Nothing comes from outside.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gzip
-import importlib.metadata
-import importlib.resources
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import jinja2
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
@@ -39,22 +34,16 @@ from outvote.server.changes import FLEET
 from outvote.web.problems import Problem
 
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
-"""Nothing from outside. Plotly writes styles into the page, so those are allowed."""
+"""Nothing from outside, and nothing that is written into a page."""
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-FOR_EVER: Final = {
-    "Cache-Control": "public, max-age=31536000, immutable",
-    "Content-Type": "text/javascript",
-    "Vary": "Accept-Encoding",
-}
-"""An address with a version in it never changes its content."""
 
 
 class Dashboard:
@@ -72,13 +61,10 @@ class Dashboard:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        plotly = importlib.metadata.version("plotly")
-        self._templates.globals.update(version=__version__, plotly=plotly, urlencode=urlencode)
+        self._templates.globals.update(version=__version__, urlencode=urlencode)
         for name in ("count", "about", "percent", "points", "lift_percent", "plural", "listed"):
             self._templates.filters[name] = getattr(number_formats, name)
         self._templates.filters.update(moment=formats.moment, duration=duration)
-        self._library: asyncio.Task[bytes] | None = None
-        """Packs it once, however many ask at the same time."""
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -95,7 +81,6 @@ class Dashboard:
             route("/tasks/{task}/delete", {"GET": partial(self.confirm, "delete"), "POST": self.delete_task}),
             route("/tasks/{task}/expectation", {"POST": self.expect}),
             route("/fleet", {"GET": self.fleet}),
-            route("/static/plotly.js", {"GET": self.library}),
             Mount("/static", StaticFiles(packages=[("outvote.dashboard", "static")])),
             *([] if self._tokens is None else self._doors()),
         ]
@@ -203,17 +188,6 @@ class Dashboard:
         await self._admin.stored(self._server.expect(found.task_id, expectation))
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
 
-    # ---- files
-
-    async def library(self, request: Request) -> Response:
-        """Plotly, as the installed package brings it, packed once."""
-        if "gzip" not in request.headers.get("accept-encoding", ""):
-            return FileResponse(plotly_library(), headers=FOR_EVER)
-        if self._library is None:
-            self._library = asyncio.create_task(asyncio.to_thread(_packed_library))
-        packed = await asyncio.shield(self._library)
-        return Response(packed, headers={**FOR_EVER, "Content-Encoding": "gzip"})
-
     # ---- how it works
 
     def _planner_answered(self) -> None:
@@ -255,11 +229,3 @@ class Dashboard:
         }
         text = self._templates.get_template(template).render(**common, **context)
         return Response(text, status_code=status, media_type="text/html", headers=HEADERS)
-
-
-def plotly_library() -> Path:
-    return Path(str(importlib.resources.files("plotly"))) / "package_data" / "plotly.min.js"
-
-
-def _packed_library() -> bytes:
-    return gzip.compress(plotly_library().read_bytes(), 6)

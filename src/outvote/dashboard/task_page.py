@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,7 +45,8 @@ def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
         "disagreement": words.disagreement(shown),
         "variants": _ordered(shown),
         "lifts": lifts,
-        "figures": _figures(shown, present.figures, now),
+        "figures": {name: charts.FIGURES[name](shown) for name in present.figures},
+        "timeline": charts.timeline(shown, now),
         "events": _events(shown),
         "forecast": forecast(shown, ask, now) if shown.status == "running" else None,
         "bound": bound,
@@ -71,13 +70,6 @@ def _ordered(shown: TaskDescription) -> list[VariantView]:
         return 0, -mean, arm.index
 
     return sorted(shown.variants, key=place)
-
-
-def _figures(shown: TaskDescription, names: Iterable[str], now: float) -> dict[str, str]:
-    """By name, as the page's script reads them."""
-    figures = {name: figure for name in names if (figure := charts.FIGURES[name](shown)) is not None}
-    figures["timeline"] = charts.timeline(shown, now)
-    return {name: json.dumps(figure, separators=(",", ":")) for name, figure in figures.items()}
 
 
 def _events(shown: TaskDescription) -> list[Event]:
