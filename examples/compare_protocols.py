@@ -69,7 +69,7 @@ def main() -> None:
 
 def print_table(results: list[Result]) -> None:
     first = results[0]
-    print(f"{len(first.means)} arms of means {', '.join(f'{mean:g}' for mean in first.means)}; ", end="")
+    print(f"{len(first.arms)} arms of means {', '.join(f'{mean:g}' for mean in first.means or ())}; ", end="")
     print(f"{first.players} sites ({first.activity}); {first.trials} trials of {first.horizon:,} draws")
     print(f"{'protocol':14} {'regret at the end':>20} {'one arm left at draw':>21} {'it is the best':>15} {'bits':>16}")
     for result in results:
@@ -100,7 +100,7 @@ def draw(results: list[Result], path: Path) -> None:
     axes.set(xscale="log", yscale="log", xlabel="draws (events of all sites)", ylabel="regret (rewards missed)")
     axes.set_xlim(min(max(FIRST_DRAW, first.draws[0]), first.horizon / 2), first.horizon)
     axes.set_title(
-        f"{len(first.means)} arms, {first.players} sites ({first.activity}); "
+        f"{len(first.arms)} arms, {first.players} sites ({first.activity}); "
         f"means of {first.trials} trials, bands: 95 % confidence",
         loc="left",
         fontsize="medium",

@@ -23,7 +23,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from outvote import OutvoteError, Task, protocols
-from outvote.core.codes import Codebook, pack, unpack
+from outvote.core.codes import TallyCodebook, pack, unpack
 
 RATES = {"red": 0.2, "green": 0.6, "blue": 0.5, "grey": 0.1}  # what users like, and nobody knows
 FAILS_AT, POWER_FAILURE = 6, 9  # messages after which a process dies for once, and its exit code then
@@ -37,7 +37,7 @@ def put(path: Path, data: bytes) -> None:
 
 def run_site(task: Task, name: str, folder: Path) -> None:
     """Serve users until the winner is known."""
-    store, book = folder / f"{name}.json", Codebook(task)
+    store, book = folder / f"{name}.json", TallyCodebook(task)
     saved = json.loads(store.read_bytes()) if store.exists() else {}
     player: Any = protocols.restore(task, saved["player"]) if saved else protocols.player(task, name)
     sent = saved.get("sent", [[0, 0]])  # of each message: events so far, its bits
@@ -48,7 +48,7 @@ def run_site(task: Task, name: str, folder: Path) -> None:
     left, heard = list(range(len(task.arms))), 0
     while not player.finished:
         for path in sorted(folder.glob("down.*.msg"))[heard:]:
-            news = book.decode_survivors(left, unpack(path.read_bytes()))
+            news = book.decode_down(left, unpack(path.read_bytes()))
             left, heard = [arm for arm in left if arm not in news.arms], heard + 1
             player.receive(news)
         arm, ticket = player.decide()
@@ -66,7 +66,7 @@ def run_site(task: Task, name: str, folder: Path) -> None:
 
 def run_server(task: Task, folder: Path) -> None:
     """Count tallies until one arm is left."""
-    store, book = folder / "server.json", Codebook(task)
+    store, book = folder / "server.json", TallyCodebook(task)
     saved = json.loads(store.read_bytes()) if store.exists() else {}
     server: Any = protocols.restore(task, saved["server"]) if saved else protocols.server(task)
     down = saved.get("down", [])
@@ -77,9 +77,9 @@ def run_server(task: Task, folder: Path) -> None:
             return
         for path in sorted(folder.glob("up.*.msg")):
             _, name, sequence, _ = path.name.split(".")
-            tally = book.decode_tally(unpack(path.read_bytes()), player=name, sequence=int(sequence))
+            tally = book.decode_up(unpack(path.read_bytes()), player=name, sequence=int(sequence))
             left = server.remaining
-            down += [book.encode_survivors(left, news) for news in server.receive(name, tally)]
+            down += [book.encode_down(left, news) for news in server.receive(name, tally)]
             put(store, json.dumps({"server": server.snapshot(), "down": down}).encode())
             if not saved and int(sequence) >= FAILS_AT:
                 os._exit(POWER_FAILURE)  # the message is still there: it is received twice, and counted once

@@ -118,7 +118,8 @@ def main() -> None:
         parser.error(f"{path} or an option cannot be used: {error}")
     for each in both:
         after = f"{each.finished.mean or math.nan:,.0f} events and {each.bits.total:,.0f} bits on average"
-        print(f"{each.activity.split()[0]:>8}: decided in {each.finished.share:.0%} of {each.trials} trials, after {after}")
+        law = each.activity.split()[0]
+        print(f"{law:>8}: decided in {each.finished.share:.0%} of {each.trials} trials, after {after}")
     print(f"picture: {options.plot}")
 
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
+from outvote.access.kits import Certificate, EngineKit
 from outvote.engine import config as engine_conf
 
 HOSTS = ("engine-1.example.org", "engine-2.example.org", "engine-3.example.org")
 STORE = PurePath("/var/lib/nats")
-TRUST = engine_conf.Trust(
+TRUST = EngineKit(
     operator="OPERATOR_CLAIMS",
     system_account="SYSTEM_KEY",
     accounts={"ACCOUNT_KEY": "ACCOUNT_CLAIMS", "SYSTEM_KEY": "SYSTEM_CLAIMS"},
-    certificate=PurePath("engine.pem"),
-    key=PurePath("engine.key"),
-    ca=PurePath("ca.pem"),
+    certificate=Certificate(Path("engine.pem"), Path("engine.key")),
+    ca=Path("ca.pem"),
 )
 
 

@@ -28,6 +28,7 @@ PUBLIC = (
     "outvote.core.ledger",
     "outvote.core.codes",
     "outvote.core.errors",
+    "outvote.simulation",
     "outvote.theory",
     "outvote.planner.question",
     "outvote.planner.plan",
@@ -66,8 +67,9 @@ def _names(module: ModuleType) -> list[str]:
 
 
 def _home(found: object) -> str:
-    """The module that defines it; that of a module is itself."""
-    return found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", "")
+    """The module that defines it, or shows it as its own; that of a module is itself."""
+    module = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", "")
+    return "outvote.simulation" if module.startswith("outvote.simulation.") else module
 
 
 # ---- classes

@@ -31,4 +31,14 @@ def _paragraph(text: str) -> str:
         return "\n".join(["```py", *(line[4:] for line in lines), "```"])
     if "├" in text or (len(lines) > 1 and all(re.match(r"\S+ {2,}\S", line) for line in lines)):
         return "\n".join(["```", *lines, "```"])
+    if lines[0].startswith(">>> "):
+        return "\n".join(["```py", *lines, "```"])
+    if len(lines) > 1 and all(line.startswith("    ") for line in lines[1:]):  # parameters, by name
+        items = re.split(r"\n    (?=\S)", "\n".join(lines[1:])[4:])
+        return "\n".join([lines[0], "", *(_item(*each.partition(": ")[::2]) for each in items)])
     return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
+
+
+def _item(name: str, text: str) -> str:
+    said = f"- `{name}`: " + " ".join(text.split())
+    return textwrap.fill(said, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -22,13 +22,13 @@ from fleet.places import read_claims
 from helpers.bare_clients import Guest, let_go
 from helpers.processes import DEADLINE, comes, until
 from outvote.core.messages import Elimination, Tally
-from outvote.core.task import Task
 from outvote.engine.follower import ALREADY_THERE
 from outvote.engine.nats_log import STREAM
 from outvote.fleet.claims import creds, user_claims
 from outvote.fleet.keys import new_key, read_key
 from outvote.fleet.permissions import Permissions, edge_permissions
 from outvote.log.records import DOWN, LIVE, SYNC, UP, Coder, DownSubject, UpSubject, task_record
+from outvote.presenters.task_fields import task_of
 
 EDGE = "a site with its own credential"
 LET_IN = r"(?i)authorization"
@@ -38,7 +38,7 @@ EVERYTHING = Permissions(publish=(">",), subscribe=(">",))
 
 def tally() -> bytes:
     """A message that would count, were it let in."""
-    return Coder(Task(**SHOP)).up(Tally(0, 3, 3, 0))
+    return Coder(task_of(SHOP)).up(Tally(0, 3, 3, 0))
 
 
 def violation(secured: Secured, attack: Callable[[Guest], Any]) -> None:
@@ -132,10 +132,10 @@ def test_a_server_cannot_take_records_away(secured: Secured, attack: Attack) -> 
 @pytest.mark.parametrize("kind", ["elimination", "task", "stop", "kill switch", "live news"])
 def test_speak_as_a_server(secured: Secured, attack: Attack, kind: str) -> None:
     task_id = secured.task_id()
-    down = Coder(Task(**SHOP)).down((0, 1, 2), Elimination((0, 1)))
+    down = Coder(task_of(SHOP)).down((0, 1, 2), Elimination((0, 1)))
     subject, payload = {
         "elimination": (str(DownSubject(task_id, "elim", 0)), down),
-        "task": (str(DownSubject("mine-1", "task")), task_record(Task(**{**SHOP, "name": "mine"}))),
+        "task": (str(DownSubject("mine-1", "task")), task_record(task_of({**SHOP, "name": "mine"}))),
         "stop": (str(DownSubject(task_id, "stop")), b"{}"),
         "kill switch": (str(DownSubject(task_id, "kill", 0)), b"true"),
         "live news": (str(DownSubject(task_id, "elim", 0)).replace(DOWN, LIVE), down),

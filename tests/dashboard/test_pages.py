@@ -326,7 +326,7 @@ def test_how_many_liars_are_tolerated_is_said_by_form_and_shown(look: Look) -> N
         assert there.server.state.tasks[task.removeprefix("/tasks/")].task.tolerate == 2
         page = await there.page(task)
         told = dict(zip((each.text for each in page.all("dt")), (each.text for each in page.all("dd")), strict=True))
-        assert told["Sites that may lie"] == "2"
+        assert told["Lying sites tolerated"] == "2"
 
     look(visit)
 

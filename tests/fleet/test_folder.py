@@ -46,6 +46,7 @@ def test_the_kits_that_are_made_are_those_that_are_read(fleet: Fleet) -> None:
     assert read_engine_kit(fleet.folder / "engine").accounts == server.engine.accounts
     operator = read_operator_kit(fleet.folder / "operator")
     assert operator.server == "https://localhost:8600"
+    assert server.tokens is not None
     assert [each.role for each in read_tokens(server.tokens)] == ["admin"]
     assert read_secret(operator.token)
     paris, lima = (read_edge_kit(fleet.folder / "edges" / name) for name in ("paris", "lima"))

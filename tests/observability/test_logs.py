@@ -24,6 +24,7 @@ import httpx
 import pytest
 
 from dashboard.stories import held
+from helpers.edge_http import REWARD
 from helpers.processes import Running, Start, an_edge, complaints, request, until, well
 from outvote import __version__
 from outvote.cli.main import main
@@ -87,14 +88,10 @@ def bother(url: str) -> None:
     """Everything that is refused, and what is no HTTP at all."""
     with httpx.Client(base_url=url, headers=USER, trust_env=False) as client:
         for method, path, body in (
-            ("POST", "/v1/tasks/shop/reward", f'{{"variant": "{MARK}", "reward": 1}}'),
-            (
-                "POST",
-                "/v1/tasks/shop/reward",
-                f'{{"variant": "red", "ticket": "9", "reward": 0.531946, "user": "{MARK}"}}',
-            ),
-            ("POST", "/v1/tasks/shop/reward", MARK),
-            ("POST", "/v1/tasks/shop/reward", "x" * 70_000),
+            ("POST", REWARD, f'{{"variant": "{MARK}", "reward": 1}}'),
+            ("POST", REWARD, f'{{"variant": "red", "ticket": "9", "reward": 0.531946, "user": "{MARK}"}}'),
+            ("POST", REWARD, MARK),
+            ("POST", REWARD, "x" * 70_000),
             ("POST", f"/v1/tasks/{MARK}/decide", ""),
             ("POST", f"/v1/tasks/%00{MARK}%0a{{}}/decide", ""),
             ("GET", f"/{MARK}/%22?{MARK}", ""),

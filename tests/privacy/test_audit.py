@@ -80,7 +80,7 @@ def test_fails_when_a_leak_is_planted(leak: str, kind: str, where: str, monkeypa
 
 
 def test_passes_on_tally_and_says_so_to_programs(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "outvote.cli.main", "audit", "--edges", "3"]
+    command = [sys.executable, "-m", "outvote.cli.main", "audit", "--sites", "3"]
     run = subprocess.run(
         [*command, "--json"],
         cwd=tmp_path,
@@ -103,7 +103,7 @@ def test_passes_on_tally_and_says_so_to_programs(tmp_path: Path) -> None:
 
 
 def test_leaves_nothing_behind_when_interrupted(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "outvote.cli.main", "audit", "--edges", "2", "--events", "100000"]
+    command = [sys.executable, "-m", "outvote.cli.main", "audit", "--sites", "2", "--events", "100000"]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -126,9 +126,9 @@ def test_leaves_nothing_behind_when_interrupted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--edges", "1"], "--edges must be a whole number from 2 to 20, got 1"),
-        (["--events", "-1"], "--events must be a whole number up to 100,000, got -1"),
-        (["--protocol", "dme", "--privacy-budget", "1"], "privacy_budget is for 'tally', got 1.0 for 'dme'"),
+        (["--sites", "1"], "sites must be a whole number from 2 to 20, got 1"),
+        (["--events", "-1"], "events must be a whole number up to 100,000, got -1"),
+        (["--protocol", "dme", "--privacy-budget", "1"], "privacy_budget is for 'tally', got 1 for 'dme'"),
     ],
 )
 def test_refuses_what_cannot_be(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,4 +103,4 @@ def rewards(draw: st.DrawFn, task: Task) -> Rewards:
 
 def pace(task: Task) -> int:
     """By how much plays must be longer in a task with the paper's epochs than in one with short ones."""
-    return max(1, min(schedule.pulls(1) for schedule in task.schedules()) // 4)
+    return max(1, min((schedule.pulls(1) for schedule in task.schedules()), default=0) // 4)

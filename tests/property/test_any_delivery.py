@@ -1,6 +1,6 @@
 """Any order of delivery, loss, repetition and restart ends in the same state as the clean run.
 
-The invariants are the fleet's own (`Fleet.check`): here Hypothesis looks for a history that breaks them.
+The invariants are the fleet's own (`check`): here Hypothesis looks for a history that breaks them.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,8 @@ from outvote.core.task import Task
 from outvote.core.votes.player import ARM_TRANSITIONS
 
 from .fleet import Fleet
+from .in_flight import AnyFleet
+from .tally_fleet import TallyFleet
 from .tasks import SEEDS, Rewards, ShortTask, pace, rewards, tasks
 
 Step = tuple[str, int]
@@ -30,7 +33,7 @@ KINDS = (
 PLANS = st.lists(st.tuples(st.sampled_from(KINDS), SEEDS), min_size=10, max_size=60)
 
 
-def happen(fleet: Fleet, kind: str, rng: random.Random) -> None:
+def happen(fleet: AnyFleet[Any], kind: str, rng: random.Random) -> None:
     site = rng.choice(fleet.sites)
     match kind:
         case "all play":
@@ -42,7 +45,8 @@ def happen(fleet: Fleet, kind: str, rng: random.Random) -> None:
             fleet.decide_ahead(site, rng.randint(1, 30))
         case "answer":
             fleet.answer(site, rng, share=rng.choice([0.3, 0.7, 1.0]))
-            fleet.close_due(site)
+            if fleet.task.reward_window is not None:
+                fleet.close_due(site)
         case "deliver":
             fleet.deliver(rng.randint(1, 20), rng, again=0.2)
         case "lose":
@@ -50,7 +54,7 @@ def happen(fleet: Fleet, kind: str, rng: random.Random) -> None:
         case "resend":
             fleet.resend(site)
         case "catch up":
-            fleet.catch_up(site, together=rng.random() < 0.5)
+            fleet.tell(site, rng)
         case "settle":
             fleet.settle(rng)
         case "save a site":
@@ -63,21 +67,48 @@ def happen(fleet: Fleet, kind: str, rng: random.Random) -> None:
             fleet.crash_server(back=rng.choice([0, 1, 5, 1000]))
 
 
-def run(fleet: Fleet, plan: Sequence[Step]) -> None:
+def run(fleet: AnyFleet[Any], plan: Sequence[Step]) -> None:
     for kind, seed in plan:
         happen(fleet, kind, random.Random(seed))
         fleet.check()
     fleet.settle(random.Random(0))
 
 
-@pytest.mark.parametrize("protocol", ["dme", "edme"])
+@st.composite
+def tally_tasks(draw: st.DrawFn) -> Task:
+    """Small tasks of small tallies, and a δ that lets arms be refuted soon."""
+    players = draw(st.sampled_from([2, 3, 4, 1]))
+    fields: dict[str, Any] = {
+        "arms": draw(st.sampled_from([3, 4, 5, 6, 2])),
+        "players": [f"site-{player}" for player in range(players)] if draw(st.booleans()) else players,
+        "epsilon": draw(st.sampled_from([0.0, 0.0, 0.3])),
+        "delta": draw(st.sampled_from([0.5, 0.9])),
+        "code": draw(st.sampled_from([None, "binary", "truncated"])),
+        "floor": draw(st.sampled_from([2, 3])),
+        "privacy_budget": draw(st.sampled_from([None, None, 1.0])),
+        "reward_window": draw(st.sampled_from([None, 60.0])),
+    }
+    return Task(protocol="tally", **fields)
+
+
+@pytest.mark.parametrize("protocol", ["dme", "edme", "tally"])
 @examples(150)
 @given(data=st.data(), plan=PLANS)
 def test_whatever_happens_to_messages_and_machines_it_ends_as_its_clean_run(
     protocol: str, data: st.DataObject, plan: list[Step]
 ) -> None:
-    task = data.draw(tasks(protocol, window=data.draw(st.sampled_from([False, False, True]))))
-    run(Fleet(task, data.draw(rewards(task))), plan)
+    if protocol == "tally":
+        task = data.draw(tally_tasks())
+        run(TallyFleet(task, data.draw(rewards(task))), plan)
+    else:
+        task = data.draw(tasks(protocol, window=data.draw(st.sampled_from([False, False, True]))))
+        run(Fleet(task, data.draw(rewards(task))), plan)
+
+
+MISHAPS = {
+    *("announcements", "finished", "lost messages", "player crashes that lost something", "stale rewards"),
+    "server crashes that read messages again",
+}
 
 
 def test_seeded_runs_see_every_transition_and_every_mishap() -> None:
@@ -85,19 +116,25 @@ def test_seeded_runs_see_every_transition_and_every_mishap() -> None:
     transitions: set[tuple[str, str]] = set()
     happened: Counter[str] = Counter()
     for seed in range(20):
-        fleet = seeded_run(seed)
+        fleet = seeded_votes(seed)
         transitions |= fleet.transitions
         happened.update({what: 1 for what, times in fleet.happened.items() if times})
     assert transitions == set(ARM_TRANSITIONS)
-    assert {what for what, runs in happened.items() if runs >= 5} >= {
-        *("eliminations", "finished", "ties", "empty candidate sets", "votes held out of order"),
-        *("duplicate votes", "lost messages", "player crashes that lost something", "stale rewards"),
-        "server crashes that read votes again",
-    }
+    expected = MISHAPS | {"ties", "empty candidate sets", "votes held out of order", "duplicate votes"}
+    assert {what for what, runs in happened.items() if runs >= 5} >= expected
+    happened.clear()
+    for seed in range(16):
+        happened.update({what: 1 for what, times in seeded_tallies(seed).happened.items() if times})
+    expected = MISHAPS | {"messages", "held", "duplicate tallies", "late tallies", "announcements out of order"}
+    assert {what for what, runs in happened.items() if runs >= 3} >= expected
 
 
-def seeded_run(seed: int) -> Fleet:
-    """A run of two hundred random steps, the same for the same seed."""
+def seeded_plan(rng: random.Random, steps: int = 200) -> list[Step]:
+    return [(rng.choice(KINDS), rng.randrange(2**16)) for _ in range(steps)]
+
+
+def seeded_votes(seed: int) -> Fleet:
+    """A run that is the same for the same seed."""
     rng = random.Random(seed)
     arms, players = rng.randint(3, 6), rng.randint(2, 5)
     shape = {"arms": arms, "players": players, "epsilon": 0.9, "delta": 0.9}
@@ -108,5 +145,17 @@ def seeded_run(seed: int) -> Fleet:
         task = ShortTask([(2, 1)], protocol="dme", active_players=rng.randint(1, players), **shape)
     levels = [[rng.randint(0, 8) for _ in range(arms)] for _ in range(players)]
     fleet = Fleet(task, Rewards(levels, steady=seed % 3 == 0))
-    run(fleet, [(rng.choice(KINDS), rng.randrange(2**16)) for _ in range(200)])
+    run(fleet, seeded_plan(rng))
+    return fleet
+
+
+def seeded_tallies(seed: int) -> TallyFleet:
+    rng = random.Random(seed)
+    arms, players, window = rng.randint(4, 8), rng.randint(2, 4), rng.choice([None, 60.0])
+    code, floor = rng.choice(["implied", "binary"]), rng.choice([2, 3])
+    task = Task(arms=arms, players=players, epsilon=0, delta=0.5, floor=floor, reward_window=window, code=code)
+    shared = [8, 7, *(rng.randint(0, 4) for _ in range(arms - 2))]
+    levels = [shared if seed % 2 else [rng.choice([1, 7]) for _ in range(arms)] for _ in range(players)]
+    fleet = TallyFleet(task, Rewards(levels, steady=False))
+    run(fleet, seeded_plan(rng, 100))
     return fleet

@@ -50,13 +50,14 @@ def nearly_words(draw: st.DrawFn, book: Codebook, *, instance: bool) -> str:
 @examples(300)
 @given(task=tasks_with_codes(), data=st.data())
 def test_every_message_survives_its_code_and_the_wire(task: Task, data: st.DataObject) -> None:
-    book, arms = Codebook(task), st.integers(0, len(task.arms) - 1)
+    book, announced, arms = Codebook(task), range(len(task.arms)), st.integers(0, len(task.arms) - 1)
     vote = Vote(data.draw(arms), data.draw(st.integers(0, len(task.instances) - 1)), data.draw(st.integers(0, 99)))
-    elimination = Elimination(tuple(sorted(data.draw(st.sets(arms, min_size=1)))))
-    assert book.decode_vote(unpack(pack(book.encode(vote))), sequence=vote.sequence) == vote
-    assert book.decode_elimination(unpack(pack(book.encode(elimination)))) == elimination
-    assert book.bits(vote) == book.instance_bits + len(book.arm_words[vote.arm])
-    assert book.bits(elimination) == sum(len(book.arm_words[arm]) for arm in elimination.arms)
+    elimination = Elimination(tuple(sorted(data.draw(st.sets(arms, min_size=1, max_size=len(task.arms) - 1)))))
+    up, down = book.encode(vote), book.encode_down(announced, elimination)
+    assert book.decode_up(unpack(pack(up)), player=0, sequence=vote.sequence) == vote
+    assert book.decode_down(announced, unpack(pack(down))) == elimination
+    assert len(up) == book.instance_bits + len(book.arm_words[vote.arm])
+    assert len(down) == sum(len(book.arm_words[arm]) for arm in elimination.arms)
 
 
 @examples(400)
@@ -65,7 +66,7 @@ def test_bits_are_a_vote_or_refused(task: Task, data: st.DataObject) -> None:
     book = Codebook(task)
     bits = data.draw(nearly_words(book, instance=True))
     try:
-        vote = book.decode_vote(bits, sequence=0)
+        vote = book.decode_up(bits, player=0, sequence=0)
     except MalformedMessage as error:
         event("refused")
         said = str(error)
@@ -83,27 +84,28 @@ def test_bits_are_an_elimination_or_refused(task: Task, data: st.DataObject) -> 
     book = Codebook(task)
     bits = data.draw(nearly_words(book, instance=False))
     try:
-        elimination = book.decode_elimination(bits)
+        elimination = book.decode_down(range(len(task.arms)), bits)
     except MalformedMessage:
         event("refused")
         assert bits not in book.arm_words
     else:
         event("an elimination")
-        assert book.encode(elimination) == bits
+        assert book.encode_down((), elimination) == bits
 
 
 @examples(200)
 @given(task=tasks_with_codes(), data=st.data())
 def test_an_elimination_names_its_arms_in_increasing_order_or_is_refused(task: Task, data: st.DataObject) -> None:
-    book = Codebook(task)
+    book, announced = Codebook(task), range(len(task.arms) + 1)  # one more: all of the others may fall
     arms = data.draw(st.lists(st.integers(0, len(task.arms) - 1), max_size=5))
     bits = "".join(book.arm_words[arm] for arm in arms)
     if arms and arms == sorted(set(arms)):
-        assert book.decode_elimination(bits) == Elimination(tuple(arms))
+        assert book.decode_down(announced, bits) == Elimination(tuple(arms))
     else:
-        for refused in (lambda: book.decode_elimination(bits), lambda: book.encode(Elimination(tuple(arms)))):
-            with pytest.raises(MalformedMessage):
-                refused()
+        with pytest.raises(MalformedMessage):
+            book.decode_down(announced, bits)
+        with pytest.raises(MalformedMessage):
+            book.encode_down(announced, Elimination(tuple(arms)))
 
 
 @examples(300)

@@ -25,7 +25,7 @@ from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
 from .tasks import SEEDS, tasks
-from .test_tally_delivery import tally_tasks
+from .test_any_delivery import tally_tasks
 
 Step = tuple[str, int, int]
 """What to do, how often, and a seed for its details."""

@@ -102,6 +102,10 @@ def test_a_taken_name_is_refused_but_for_the_very_same(name: str) -> None:
         register_baseline(name, Always, parameters={"arm": 1})
     with pytest.raises(InvalidSettings, match="name must be 1 to 64 letters"):
         register_baseline("a b", Always)
+    with pytest.raises(InvalidSettings, match=r"takes must be of 'active_players', 'floor', .*, got 'tolerate'"):
+        register_protocol("new", player=voter, server=VoteServer, takes="tolerate")
+    with pytest.raises(InvalidSettings, match=r"parameters must be numbers and texts, got \[1\] for 'sizes'"):
+        register_baseline("new", Always, parameters={"sizes": [1]})  # type: ignore[dict-item]
     assert before == (REGISTRY, BASELINES)
 
 
@@ -154,9 +158,10 @@ def test_a_baseline_that_does_what_cannot_be_is_refused(arm: int, given_up: list
         ({"protocol": "me-local", "code": "binary"}, "code is for protocols, got 'binary' for the baseline 'me-local'"),
     ],
 )
-def test_worlds_that_cannot_be_are_refused(options: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_worlds_that_cannot_be_are_refused(workers: int, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidSettings, match=words):
-        simulate(**{**SMALL, **options})
+        simulate(**{**SMALL, **options}, workers=workers)
 
 
 # ---- stored results

@@ -41,7 +41,7 @@ def told(folder: Path, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "arguments"), [("tally", ["--rate", "500"]), ("dme", ["--sites", "3"]), ("edme", ["--edges", "2"])]
+    ("protocol", "arguments"), [("tally", ["--rate", "500"]), ("dme", ["--sites", "3"]), ("edme", ["--sites", "2"])]
 )
 def test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits(
     protocol: str, arguments: list[str], tmp_path: Path

@@ -380,7 +380,7 @@ def test_people_are_shown_who_was_discounted_and_when() -> None:
     shown = story.shown
     (said,) = shown.discounted
     of_bog = sum(".bog." in subject for subject, _ in story.records)
-    assert (said.edge, said.messages, said.record, said.at) == ("bog", of_bog, len(story.records), story.now)
+    assert (said.site, said.messages, said.record, said.at) == ("bog", of_bog, len(story.records), story.now)
     assert shown.messages.up == story.messages >= 30
     assert story.state.edges["bog"].discounted == of_bog
     console = Console(width=400)

@@ -59,27 +59,18 @@ def decode_version(content: bytes, kind: type[T], version: int) -> T:
 
 
 @dataclass(frozen=True)
-class EdgeKit:
-    """The kit of one site."""
+class MemberKit:
+    """The kit of one site, or of a synchronization server."""
 
     name: str
+    """Of the site; empty for a server."""
     nats: tuple[str, ...]
     creds: Path
     ca: Path
     certificate: Certificate | None
     tokens: Path | None
-
-
-@dataclass(frozen=True)
-class ServerKit:
-    """The kit of a synchronization server."""
-
-    nats: tuple[str, ...]
-    creds: Path
-    ca: Path
-    certificate: Certificate
-    tokens: Path
-    engine: EngineKit | None
+    engine: EngineKit | None = None
+    """For a server that starts its own."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +80,7 @@ class EngineKit:
     ca: Path
     certificate: Certificate
     operator: str
+    """The operator's claims."""
     system_account: str
     accounts: dict[str, str]
     """Account claims, by public key."""
@@ -110,11 +102,11 @@ class Accounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accounts: dict[str, str]
 
 
-def read_edge_kit(folder: Path) -> EdgeKit:
+def read_edge_kit(folder: Path) -> MemberKit:
     kit = _read(folder, "edge")
     https = folder / "https.pem"
     tokens = folder / "tokens.json"
-    return EdgeKit(
+    return MemberKit(
         check_name("an edge's name", kit.edge),
         tuple(kit.nats),
         _secret(folder / "edge.creds"),
@@ -124,10 +116,11 @@ def read_edge_kit(folder: Path) -> EdgeKit:
     )
 
 
-def read_server_kit(folder: Path) -> ServerKit:
+def read_server_kit(folder: Path) -> MemberKit:
     kit = _read(folder, "server")
     engine = folder / "engine"
-    return ServerKit(
+    return MemberKit(
+        "",
         tuple(kit.nats),
         _secret(folder / "server.creds"),
         _file(folder / "ca.pem"),
@@ -138,6 +131,8 @@ def read_server_kit(folder: Path) -> ServerKit:
 
 
 def read_engine_kit(folder: Path) -> EngineKit:
+    """Its paths are absolute: an engine reads them in a folder of its own."""
+    folder = folder.absolute()
     try:
         accounts = msgspec.json.decode(_file(folder / "accounts.json").read_bytes(), type=Accounts)
     except msgspec.MsgspecError as error:

@@ -16,7 +16,7 @@ from outvote.core.errors import InvalidConfiguration
 from outvote.presenters.formats import plural
 
 if TYPE_CHECKING:
-    from outvote.access.kits import EdgeKit
+    from outvote.access.kits import MemberKit
     from outvote.cli.security import Security
     from outvote.edge.store import EdgeStore
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         return serving.until_told(work(args, name, urls, secured, store), loop=uvloop.new_event_loop)
 
 
-def edge_name(args: argparse.Namespace, kit: EdgeKit | None, secured: Security) -> str:
+def edge_name(args: argparse.Namespace, kit: MemberKit | None, secured: Security) -> str:
     """One name in all places: an engine would let nobody speak for another."""
     from outvote.log.records import check_name
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from outvote.access.engine_access import Access
-    from outvote.access.kits import Certificate, EdgeKit, ServerKit
+    from outvote.access.kits import Certificate, MemberKit
     from outvote.access.tokens import TokenBook
 
 
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def security(args: argparse.Namespace, kit: EdgeKit | ServerKit | None) -> Security:
+def security(args: argparse.Namespace, kit: MemberKit | None) -> Security:
     """From the kit; each file is read once here, so that what is wrong with it is said at once."""
     from outvote.access.engine_access import Access
     from outvote.access.tls import server_context

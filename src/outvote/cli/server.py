@@ -22,7 +22,7 @@ from outvote.presenters.formats import plural
 if TYPE_CHECKING:
     import socket
 
-    from outvote.access.kits import ServerKit
+    from outvote.access.kits import MemberKit
     from outvote.cli.security import Security
     from outvote.dashboard.app import Dashboard
     from outvote.engine.process import Engine
@@ -120,14 +120,14 @@ def read_setup(args: argparse.Namespace) -> Setup:
     return Setup(host, secured, urls, None)
 
 
-def as_called(secured: Security, kit: ServerKit | None) -> Security:
+def as_called(secured: Security, kit: MemberKit | None) -> Security:
     """Our own engine is on this machine, and its certificate may be for its name only."""
     if secured.access is None or kit is None:
         return secured
     return replace(secured, access=replace(secured.access, called=urlsplit(kit.nats[0]).hostname))
 
 
-def own_engine(args: argparse.Namespace, kit: ServerKit | None, host: str) -> Engine:
+def own_engine(args: argparse.Namespace, kit: MemberKit | None, host: str) -> Engine:
     from outvote.engine.process import DEFAULT_PORT, Engine
     from outvote.web.exposure import check_exposed
 

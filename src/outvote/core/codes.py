@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from typing import Any
 
 from outvote.core.errors import MalformedMessage, UnknownArm
 from outvote.core.events import is_index
@@ -95,7 +96,7 @@ class PrefixCode:
 
 
 class Codebook:
-    """The bits of a task's messages."""
+    """The bits of a task's messages: votes up, the names of eliminated arms down."""
 
     def __init__(self, task: Task) -> None:
         arms = len(task.arms)
@@ -105,14 +106,6 @@ class Codebook:
             words = truncated_code(arms) if task.code == "truncated" else binary_code(arms)
         self._arms = PrefixCode(words)
         self._instances = PrefixCode(binary_code(max(1, len(task.instances))))
-        self._sizes = {fixed_width(size + 1): size for size in task.tally_sizes}
-        self._counts = {
-            f"{successes:0{width}b}": (successes, size)
-            for width, size in self._sizes.items()
-            for successes in range(size + 1)
-        }
-        """By the bits of a tally's count: each size has a width of its own, so that the length of a tally tells it."""
-        self._cycle = Cycle(task) if task.code == "implied" else None
 
     @property
     def arm_words(self) -> tuple[str, ...]:
@@ -124,81 +117,30 @@ class Codebook:
         """What a vote spends on saying its instance: Theorem 4 leaves these bits out."""
         return len(self._instances.words[0])
 
-    def encode(self, message: UpMessage | Elimination) -> str:
-        """The payload of a message that needs no context: all but the announcements of Tally."""
-        if isinstance(message, Tally):
-            arm = self._word(message.arm)
-            return ("" if self._cycle else arm) + self._count(message.successes, message.trials)
-        if isinstance(message, Vote):
-            if not 0 <= message.instance < len(self._instances.words):
-                raise MalformedMessage(
-                    f"unknown instance: got {message.instance!r}, allowed is 0 to {len(self._instances.words) - 1}"
-                )
-            return self._instances.words[message.instance] + self._word(message.arm)
-        check_order(message.arms)
-        return "".join(self._word(arm) for arm in message.arms)
-
-    def bits(self, message: UpMessage | Elimination) -> int:
-        """The price of a message in the ledger."""
-        return len(self.encode(message))
+    def encode(self, message: Any) -> str:
+        """The payload of an upward message; its length is the message's price in the ledger."""
+        if not 0 <= message.instance < len(self._instances.words):
+            raise MalformedMessage(
+                f"unknown instance: got {message.instance!r}, allowed is 0 to {len(self._instances.words) - 1}"
+            )
+        instance: str = self._instances.words[message.instance]
+        return instance + self._word(message.arm)
 
     def decode_up(self, bits: str, *, player: PlayerId, sequence: int) -> UpMessage:
-        """The inverse of `encode` for an upward message; the envelope gives its player and sequence."""
-        return self.decode_vote(bits, sequence=sequence)
-
-    def encode_down(self, announced: Sequence[int], message: Elimination) -> str:
-        """The payload of an elimination from the arms that were announced last."""
-        return self.encode(message)
-
-    def decode_down(self, announced: Sequence[int], bits: str) -> Elimination:
-        """The inverse of `encode_down`."""
-        elimination = self.decode_elimination(bits)
-        if not set(elimination.arms) < set(announced):
-            raise MalformedMessage(f"of the arms {list(announced)}, {list(elimination.arms)} cannot be eliminated")
-        return elimination
-
-    def decode_vote(self, bits: str, *, sequence: int) -> Vote:
-        """The inverse of `encode` for a vote; the envelope gives its sequence."""
+        """The inverse of `encode`; the envelope gives the player and the sequence."""
         instance, after = self._instances.decode(bits, 0)
         arm, end = self._arms.decode(bits, after)
         if end != len(bits):
             raise MalformedMessage(f"a vote of {end} bits was expected, got {len(bits)} bits: {shown(bits)!r}")
         return Vote(arm, instance, sequence)
 
-    def decode_tally(self, bits: str, *, player: PlayerId, sequence: int) -> Tally:
-        """The inverse of `encode` for a tally; the envelope says who sent it, and from which place of its cycle."""
-        arm, at = (self._cycle.arm(player, sequence), 0) if self._cycle else self._arms.decode(bits, 0)
-        count = self._counts.get(bits[at:])
-        if count is None:
-            allowed = ", ".join(f"{width} for at most {each}" for width, each in self._sizes.items())
-            raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {shown(bits[at:])!r}")
-        return Tally(arm, *count, sequence)
-
-    def encode_survivors(self, announced: Sequence[int], message: Elimination) -> str:
-        """Who of the arms last announced is left: one bit each, or if one is left its place among them."""
+    def encode_down(self, announced: Sequence[int], message: Elimination) -> str:
+        """The payload of an elimination from the arms that were announced last."""
         check_order(message.arms)
-        gone = set(message.arms)
-        kept = [place for place, arm in enumerate(announced) if arm not in gone]
-        if not kept or len(kept) + len(gone) != len(announced):
-            raise MalformedMessage(f"of the arms {list(announced)}, {list(message.arms)} cannot be eliminated")
-        if len(kept) == 1:
-            return f"{kept[0]:0{fixed_width(len(announced))}b}"
-        return "".join("0" if arm in gone else "1" for arm in announced)
+        return "".join(self._word(arm) for arm in message.arms)
 
-    def decode_survivors(self, announced: Sequence[int], bits: str) -> Elimination:
-        """The inverse of `encode_survivors`."""
-        whole = set(bits) <= {"0", "1"} and bits
-        kept: set[int] = set()
-        if whole and len(bits) == fixed_width(len(announced)) and int(bits, 2) < len(announced):
-            kept = {announced[int(bits, 2)]}
-        elif whole and len(bits) == len(announced) and 2 <= bits.count("1") < len(bits):
-            kept = {arm for arm, bit in zip(announced, bits, strict=True) if bit == "1"}
-        if not kept:
-            raise MalformedMessage(f"survivors of {len(announced)} arms cannot be {shown(bits)!r}")
-        return Elimination(tuple(arm for arm in announced if arm not in kept))
-
-    def decode_elimination(self, bits: str) -> Elimination:
-        """The inverse of `encode` for an elimination."""
+    def decode_down(self, announced: Sequence[int], bits: str) -> Elimination:
+        """The inverse of `encode_down`."""
         arms: list[int] = []
         at = 0
         while at < len(bits):
@@ -208,16 +150,9 @@ class Codebook:
             arms.append(arm)
         if not arms:
             raise _out_of_order(arms, bits)
+        if not set(arms) < set(announced):
+            raise MalformedMessage(f"of the arms {list(announced)}, {arms} cannot be eliminated")
         return Elimination(tuple(arms))
-
-    def _count(self, successes: int, trials: int) -> str:
-        width = fixed_width(trials + 1)
-        if self._sizes.get(width) != trials or not is_index(successes, trials + 1):
-            raise MalformedMessage(
-                f"a tally has {', '.join(map(str, self._sizes.values()))} trials and at most as many successes, "
-                f"got {successes!r} of {trials!r}"
-            )
-        return f"{successes:0{width}b}"
 
     def _word(self, arm: int) -> str:
         if not 0 <= arm < len(self._arms.words):
@@ -228,14 +163,57 @@ class Codebook:
 class TallyCodebook(Codebook):
     """The bits of Tally's messages: tallies up, survivors down."""
 
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self._sizes = {fixed_width(size + 1): size for size in task.tally_sizes}
+        self._counts = {
+            f"{successes:0{width}b}": (successes, size)
+            for width, size in self._sizes.items()
+            for successes in range(size + 1)
+        }
+        """By the bits of a tally's count: each size has a width of its own, so that the length of a tally tells it."""
+        self._cycle = Cycle(task) if task.code == "implied" else None
+
+    def encode(self, message: Any) -> str:
+        arm, successes, trials = self._word(message.arm), message.successes, message.trials
+        width = fixed_width(trials + 1)
+        if self._sizes.get(width) != trials or not is_index(successes, trials + 1):
+            raise MalformedMessage(
+                f"a tally has {', '.join(map(str, self._sizes.values()))} trials and at most as many successes, "
+                f"got {successes!r} of {trials!r}"
+            )
+        return ("" if self._cycle else arm) + f"{successes:0{width}b}"
+
     def decode_up(self, bits: str, *, player: PlayerId, sequence: int) -> UpMessage:
-        return self.decode_tally(bits, player=player, sequence=sequence)
+        """The envelope says who sent it, and from which place of its cycle."""
+        arm, at = (self._cycle.arm(player, sequence), 0) if self._cycle else self._arms.decode(bits, 0)
+        count = self._counts.get(bits[at:])
+        if count is None:
+            allowed = ", ".join(f"{width} for at most {each}" for width, each in self._sizes.items())
+            raise MalformedMessage(f"a tally's count has so many bits: {allowed}; got {shown(bits[at:])!r}")
+        return Tally(arm, *count, sequence)
 
     def encode_down(self, announced: Sequence[int], message: Elimination) -> str:
-        return self.encode_survivors(announced, message)
+        """Who of the arms last announced is left: one bit each, or if one is left its place among them."""
+        check_order(message.arms)
+        gone = set(message.arms)
+        kept = [place for place, arm in enumerate(announced) if arm not in gone]
+        if not kept or len(kept) + len(gone) != len(announced):
+            raise MalformedMessage(f"of the arms {list(announced)}, {list(message.arms)} cannot be eliminated")
+        if len(kept) == 1:
+            return f"{kept[0]:0{fixed_width(len(announced))}b}"
+        return "".join("0" if arm in gone else "1" for arm in announced)
 
     def decode_down(self, announced: Sequence[int], bits: str) -> Elimination:
-        return self.decode_survivors(announced, bits)
+        whole = set(bits) <= {"0", "1"} and bits
+        kept: set[int] = set()
+        if whole and len(bits) == fixed_width(len(announced)) and int(bits, 2) < len(announced):
+            kept = {announced[int(bits, 2)]}
+        elif whole and len(bits) == len(announced) and 2 <= bits.count("1") < len(bits):
+            kept = {arm for arm, bit in zip(announced, bits, strict=True) if bit == "1"}
+        if not kept:
+            raise MalformedMessage(f"survivors of {len(announced)} arms cannot be {shown(bits)!r}")
+        return Elimination(tuple(arm for arm in announced if arm not in kept))
 
 
 def check_order(arms: Sequence[int]) -> None:

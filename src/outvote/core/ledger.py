@@ -61,7 +61,7 @@ class Ledger:
     def send_up(self, player: PlayerId, message: UpMessage, bits: int | None = None) -> None:
         """`player` sends a message to the server; `bits` is its price where it is known."""
         if bits is None:
-            bits = self._codebook.bits(message)
+            bits = len(self._codebook.encode(message))
         self.up_messages += 1
         self.up_bits += bits
         if isinstance(message, Tally):

@@ -11,26 +11,14 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 
+from outvote.access.kits import EngineKit
+
 MAX_PAYLOAD: Final = 1024 * 1024
 """Largest message in bytes, the default of NATS. Records and catch-up answers are smaller."""
 MAX_MEMORY: Final = 256 * 1024 * 1024
 """Bytes for streams in memory. We have none; JetStream's default is three quarters of the machine's memory."""
 AUTH_TIMEOUT: Final = 5
 """Timeout of authentication and of the TLS handshake, in seconds."""
-
-
-@dataclass(frozen=True)
-class Trust:
-    """Who may connect, and the certificate of the engine."""
-
-    operator: str
-    """The operator's claims (JWT)."""
-    system_account: str
-    accounts: dict[str, str]
-    """Initial claims by public key. Newer claims sent to the engine later take precedence."""
-    certificate: PurePath
-    key: PurePath
-    ca: PurePath
 
 
 @dataclass(frozen=True)
@@ -50,12 +38,13 @@ def settings(
     listen: str,
     store: PurePath,
     accounts: PurePath,
-    trust: Trust | None = None,
+    trust: EngineKit | None = None,
     cluster: Cluster | None = None,
     ports: PurePath | None = None,
 ) -> dict[str, Any]:
     """Return all settings of one engine. `accounts` is the folder for account claims, `ports` the one where the engine
-    writes its ports. Without `trust` anybody may connect."""
+    writes its ports. `trust` says who may connect (claims that it is sent later take precedence); without it anybody
+    may."""
     chosen: dict[str, Any] = {"server_name": name, "listen": listen}
     if ports is not None:
         chosen["ports_file_dir"] = str(ports)
@@ -102,10 +91,10 @@ def _lines(chosen: dict[str, Any], indent: str) -> list[str]:
     return lines
 
 
-def _tls(trust: Trust) -> dict[str, Any]:
+def _tls(trust: EngineKit) -> dict[str, Any]:
     return {
-        "cert_file": str(trust.certificate),
-        "key_file": str(trust.key),
+        "cert_file": str(trust.certificate.chain),
+        "key_file": str(trust.certificate.key),
         "ca_file": str(trust.ca),
         "min_version": "1.2",
     }

@@ -230,17 +230,12 @@ class Engine:
 
     def _configure(self) -> str:
         """Return the configuration file. Without a kit it names no accounts: NATS then has one, with JetStream."""
-        kit = self.kit
-        trust = None
-        if kit is not None:
-            files = (kit.certificate.chain.absolute(), kit.certificate.key.absolute(), kit.ca.absolute())
-            trust = engine_conf.Trust(kit.operator, kit.system_account, kit.accounts, *files)
         chosen = engine_conf.settings(
             name="outvote",
             listen=_address(self.host, self._port or -1),
             store=self.store,
             accounts=self.folder / "accounts",
-            trust=trust,
+            trust=self.kit,
             ports=self.folder,
         )
         return engine_conf.text(chosen, "Written by outvote at each start: changes are lost.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from outvote.access.kits import Accounts, KitFile
+from outvote.access.kits import Accounts, Certificate, EngineKit, KitFile
 from outvote.access.tokens import tokens_file
 from outvote.engine import config as engine_conf
 from outvote.fleet.addresses import Address
@@ -75,14 +75,8 @@ def _nats_conf(draft: Draft, kit: str) -> str:
     state = draft.state
     number = state.engine_kits.index(kit)
     address = state.engine_addresses[number]
-    trust = engine_conf.Trust(
-        draft.operator_claims(),
-        state.system,
-        draft.all_claims(),
-        PurePath("engine.pem"),
-        PurePath("engine.key"),
-        PurePath("ca.pem"),
-    )
+    certificate = Certificate(Path("engine.pem"), Path("engine.key"))
+    trust = EngineKit(Path("ca.pem"), certificate, draft.operator_claims(), state.system, draft.all_claims())
     cluster = None
     if len(state.engines) > 1:
         meeting = [Address(each.host, each.port + CLUSTER_OFFSET) for each in state.engine_addresses]
@@ -95,8 +89,8 @@ def _nats_conf(draft: Draft, kit: str) -> str:
     chosen = engine_conf.settings(
         name=f"{state.name}-{kit}",
         listen=str(address.listen),
-        store=PurePath(state.store),
-        accounts=PurePath(state.store) / "accounts",
+        store=Path(state.store),
+        accounts=Path(state.store) / "accounts",
         trust=trust,
         cluster=cluster,
     )

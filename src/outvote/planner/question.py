@@ -42,11 +42,6 @@ class Question:
     """Sites that may lie."""
 
     @property
-    def vote_epsilon(self) -> float:
-        """ε of the protocols that vote: without one, the difference that matters."""
-        return min(self.difference, 0.99) if self.epsilon is None else self.epsilon
-
-    @property
     def difference(self) -> float:
         """Between the best variant and the next."""
         best, second = sorted(self.means, reverse=True)[:2]

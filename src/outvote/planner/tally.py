@@ -93,10 +93,8 @@ class Tally:
     def needs(self, task: Task) -> str:
         if task.tolerate:
             return "Of the sites that do not lie it needs that one variant is best at each of them"
-        return (
-            "It needs sites whose variants are worth the same everywhere, and holds the decision back if it sees that "
-            "they are not"
-        )
+        needs = "It needs sites whose variants are worth the same everywhere"
+        return f"{needs}, and holds the decision back if it sees that they are not"
 
     def adversary_sees(self, task: Task) -> str:
         counts = f"from each site, how many of {task.floor} or more events with a variant succeeded"

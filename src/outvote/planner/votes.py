@@ -7,20 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from outvote import theory
 from outvote.core.task import QUORUMS, Task
 from outvote.core.votes.schedule import Schedule
 from outvote.planner.estimate import FEWEST_TRIALS, Estimate, altered, estimate, settings
 from outvote.planner.question import Question
 from outvote.simulation.compiled import run_with_votes
 from outvote.simulation.run import run
-from outvote.theory import (
-    accurate_fleet_error,
-    answer_within,
-    draws_within,
-    error_when_separated,
-    inaccuracy_limit,
-    pulls_per_player,
-)
 
 TRIALS: Final = 200
 """Draws hardly vary; fewer for large fleets, each of whose trials takes longer."""
@@ -35,9 +28,10 @@ class Votes:
     voters: Callable[[Question], dict[str, Any]]
 
     def ways(self, question: Question) -> Iterator[dict[str, Any]]:
-        """Fields of a task, beside those that all protocols have."""
+        """Fields of a task, beside those that all protocols have. Without an ε, it is the difference that matters."""
         for quorum in QUORUMS:
-            yield {"epsilon": question.vote_epsilon, "quorum": quorum, **self.voters(question)}
+            epsilon = question.epsilon or min(question.difference, 0.99)
+            yield {"epsilon": epsilon, "quorum": quorum, **self.voters(question)}
 
     def name(self, task: Task) -> str:
         return f"{task.protocol}, {task.quorum} quorum"
@@ -55,7 +49,7 @@ class Votes:
         most = [quorum + task.tolerate for quorum in task.quorums] if task.tolerate else [0] * len(task.instances)
         horizon = min(
             (
-                draws_within(pulls_per_player(schedule), shares[: max(votes, math.ceil(active))], 1e-9)
+                theory.draws_within(theory.pulls_per_player(schedule), shares[: max(votes, math.ceil(active))], 1e-9)
                 for schedule, votes, active in zip(task.schedules(), most, task.instances, strict=True)
                 if votes <= len(shares)
             ),
@@ -79,16 +73,16 @@ class Votes:
 
     def error_bound(self, task: Task) -> float:
         """What is proved about the probability of a wrong answer (docs/guarantees.md)."""
-        each = (accurate_fleet_error(_inaccuracy(task, schedule), task.players) for schedule in task.schedules())
+        each = (theory.accurate_fleet_error(_inaccuracy(task, schedule), task.players) for schedule in task.schedules())
         return min(math.fsum(each), 1.0)
 
     def promise(self, task: Task) -> str:
         what = f"a variant within {task.epsilon:g} of the best"
         if task.quorum == "certified":
-            nearer = f"(by the proof even within {answer_within(task.schedules()[0]):.3g})"
+            nearer = f"(by the proof even within {theory.answer_within(task.schedules()[0]):.3g})"
             return f"{what} {nearer} with probability at least {1 - task.delta:g}; proved"
         separated = sum(
-            error_when_separated(_inaccuracy(task, schedule), task.players, active)
+            theory.error_when_separated(_inaccuracy(task, schedule), task.players, active)
             for schedule, active in zip(task.schedules(), task.instances, strict=True)
         )
         return (
@@ -112,12 +106,12 @@ class Votes:
         if value <= task.epsilon:
             return None
         wider = altered(task, epsilon=value)
-        factor = pulls_per_player(wider.schedules()[-1]) / pulls_per_player(task.schedules()[-1])
+        factor = theory.pulls_per_player(wider.schedules()[-1]) / theory.pulls_per_player(task.schedules()[-1])
         return f"relax ε to {value:g}", factor
 
 
 def _inaccuracy(task: Task, schedule: Schedule) -> float:
-    return inaccuracy_limit(len(task.arms), schedule.log_eta)
+    return theory.inaccuracy_limit(len(task.arms), schedule.log_eta)
 
 
 def _surely(error: float) -> str:

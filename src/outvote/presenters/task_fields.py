@@ -158,7 +158,7 @@ FIELDS: Final = (
         "how close to the best is good enough; tally: 0 is the very best", "answer", "0",
     ),
     Field(
-        "tolerate", "tolerate", COUNT, "Sites that may lie",
+        "tolerate", "tolerate", COUNT, "Lying sites tolerated",
         "how many may be broken or lie, and the answer is right all the same: fewer than half; it takes more events",
         example="0",
     ),

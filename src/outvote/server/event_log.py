@@ -103,14 +103,10 @@ class EventLog:
 
     def look(self, edges: Iterable[tuple[str, EdgeState]], now: float) -> None:
         """Log sites that are new, fell silent or returned, and what was counted. Called at regular intervals."""
-        new, silent, back = [], [], []
-        for edge, state in edges:
-            if state == "alive" and edge not in self._known:
-                new.append(edge)
-            if state == "silent" and edge not in self._silent:
-                silent.append(edge)
-            if state == "alive" and edge in self._silent:
-                back.append(edge)
+        states = list(edges)
+        new = [edge for edge, state in states if state == "alive" and edge not in self._known]
+        silent = [edge for edge, state in states if state == "silent" and edge not in self._silent]
+        back = [edge for edge, state in states if state == "alive" and edge in self._silent]
         self._known.update(new)
         self._silent.update(silent)
         self._silent.difference_update(back)

@@ -80,7 +80,7 @@ class Environment:
     """
 
     means: Sequence[float] | Sequence[Sequence[float]] | Means
-    law: RewardLaw = bernoulli
+    law: RewardLaw = field(default_factory=lambda: bernoulli)
     spread: float = 0.0
     drift_to: Sequence[float] | None = None
     arms: int = field(init=False, repr=False)

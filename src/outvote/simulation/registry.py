@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn, Protocol
 
 from outvote.core.codes import Codebook
-from outvote.core.errors import InvalidSettings, MalformedSnapshot
+from outvote.core.errors import InvalidSettings, MalformedSnapshot, one_of
 from outvote.core.messages import PlayerId
 from outvote.core.protocols import REGISTRY, Entry, Player, Server, register
 from outvote.core.registry import Parameter
@@ -64,7 +64,7 @@ def register_protocol(
     restore_server: Callable[[Task, Mapping[str, Any]], Server] | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     bits_bound: Callable[[Task, int | None], int | None] | None = None,
-    codebook: Callable[[Task], Codebook] = Codebook,
+    codebook: Callable[[Task], Codebook] | None = None,
     takes: Iterable[str] = (),
     summary: str = "",
 ) -> None:
@@ -100,11 +100,14 @@ def register_protocol(
         server=server,
         restore_player=restore_player or _cannot_restore,
         restore_server=restore_server or _cannot_restore,
-        codebook=codebook,
+        codebook=codebook or Codebook,
         bits_bound=bits_bound or _no_bound,
         takes=frozenset(takes),
-        parameters=dict(parameters or {}),
+        parameters=check_parameters(parameters or {}),
     )
+    fields = {field for other in REGISTRY.values() for field in other.takes}
+    if not entry.takes <= fields:
+        raise InvalidSettings(f"must be of {one_of(sorted(fields))}, got {takes!r}", field="takes", code="choice")
     if _is_new(name, entry):
         register(name, entry)
 
@@ -142,9 +145,18 @@ def register_baseline(
     >>> simulate(protocol="stubborn", parameters={"arm": 1}, means=(1, 0), horizon=50, trials=1).regret.mean[-1]
     50.0
     """
-    baseline = Baseline(summary or name, player, shared, dict(parameters or {}))
+    baseline = Baseline(summary or name, player, shared, check_parameters(parameters or {}))
     if _is_new(name, baseline):
         BASELINES[name] = baseline
+
+
+def check_parameters(values: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Return them, if they can be written down."""
+    for name, value in values.items():
+        if not isinstance(value, bool | int | float | str):
+            problem = f"must be numbers and texts, got {value!r} for {name!r}"
+            raise InvalidSettings(problem, field="parameters", code="type")
+    return dict(values)
 
 
 def _is_new(name: str, thing: Entry | Baseline) -> bool:

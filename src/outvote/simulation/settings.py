@@ -22,7 +22,7 @@ from outvote.simulation.activity import Activity, ActivityFunction, Weighted, re
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
 from outvote.simulation.keys import code_digest, description, module_of
 from outvote.simulation.liars import Aim
-from outvote.simulation.registry import BASELINES, OUR_BASELINES, names
+from outvote.simulation.registry import BASELINES, OUR_BASELINES, check_parameters, names
 from outvote.simulation.trials import unlimited_costs
 
 ENGINES: Final = ("auto", "core", "fast")
@@ -320,7 +320,7 @@ def _baseline_parameters(
         if name not in allowed:
             said = f"must be of {one_of(allowed) or 'none'}, got {name!r}"
             raise InvalidSettings(said, field="parameters", code="unknown")
-    return tuple((dict(allowed) | dict(given)).items())
+    return tuple((dict(allowed) | check_parameters(given)).items())
 
 
 def _count(field: str, value: float, least: int) -> int:

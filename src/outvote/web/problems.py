@@ -88,12 +88,7 @@ _AT: Final[Mapping[type[OutvoteError], tuple[str, str]]] = {
 """Field and code of errors of the core, which knows no requests."""
 
 
-def problem(
-    kind: str,
-    status: int,
-    detail: object,
-    longest: int = LONGEST_DETAIL,
-) -> Problem:
+def problem(kind: str, status: int, detail: object, longest: int = LONGEST_DETAIL) -> Problem:
     """Return a problem of this kind. The detail is a text, or an error, which may name a field. It may quote the
     request: it is cut after `longest` characters."""
     text = str(detail)
