@@ -20,18 +20,19 @@ from starlette.staticfiles import StaticFiles
 from outvote import __version__
 from outvote.core.errors import InvalidInput
 from outvote.core.protocols import REGISTRY
-from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
+from outvote.dashboard import fleet_page, formats, forms, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
 from outvote.planner.duration import duration
 from outvote.presenters import formats as number_formats
 from outvote.presenters.lookup import presenter
 from outvote.presenters.task_fields import BY_NAME, FIELDS
 from outvote.server.admin import guard as admin_guard
-from outvote.server.admin.api import Admin
+from outvote.server.admin.api import CHANGES, Admin
 from outvote.server.admin.http import read_body, route
 from outvote.server.admin.requests import Refused
 from outvote.server.changes import FLEET
 from outvote.web.problems import Problem
+from outvote.web.refusals import NO_TOKEN, Refusal
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -68,28 +69,25 @@ class Dashboard:
 
     @property
     def routes(self) -> list[BaseRoute]:
+        login = {
+            admin_guard.LOGIN: {"GET": self.login, "POST": self.log_in},
+            admin_guard.LOGOUT: {"POST": self.log_out},
+        }
         return [
+            *(route(path, by_method) for path, by_method in login.items() if self._tokens is not None),
             route("/", {"GET": self.overview}),
             route("/tasks/new", {"GET": self.new_task, "POST": self.create_task}),
             route("/tasks/new/plan", {"GET": self.plan}),
             route("/tasks/{task}", {"GET": self.task}),
-            route("/tasks/{task}/stop", {"GET": partial(self.confirm, "stop"), "POST": self.stop_task}),
-            route("/tasks/{task}/kill", {"GET": partial(self.confirm, "kill"), "POST": partial(self.switch, True)}),
-            route(
-                "/tasks/{task}/revive", {"GET": partial(self.confirm, "revive"), "POST": partial(self.switch, False)}
+            *(
+                route(
+                    f"/tasks/{{task}}/{verb}", {"GET": partial(self.confirm, verb), "POST": partial(self.change, verb)}
+                )
+                for verb in (*CHANGES, "delete")
             ),
-            route("/tasks/{task}/delete", {"GET": partial(self.confirm, "delete"), "POST": self.delete_task}),
             route("/tasks/{task}/expectation", {"POST": self.expect}),
             route("/fleet", {"GET": self.fleet}),
             Mount("/static", StaticFiles(packages=[("outvote.dashboard", "static")])),
-            *([] if self._tokens is None else self._doors()),
-        ]
-
-    def _doors(self) -> list[BaseRoute]:
-        """Where tokens are needed."""
-        return [
-            route(admin_guard.LOGIN, {"GET": self.login, "POST": self.log_in}),
-            route(admin_guard.LOGOUT, {"POST": self.log_out}),
         ]
 
     def refuse(self, request: Request, problem: Problem) -> Response | None:
@@ -105,19 +103,18 @@ class Dashboard:
 
     async def login(self, request: Request) -> Response:
         asked = request.query_params
-        back = admin_guard.local_path(asked.get("next", "/"))
-        other_site = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
-        return self._page(request, "login.html", login.page(back, why=asked.get("why", ""), other_site=other_site))
+        return self._login(request, asked.get("next", "/"), NO_TOKEN.get(asked.get("why", "")))
 
     async def log_in(self, request: Request) -> Response:
         form = forms.fields(await read_body(request))
-        back, token = admin_guard.local_path(form.get("next", "/")), form.get("token", "")
+        back, token = form.get("next", "/"), form.get("token", "")
         assert self._tokens is not None  # else there is no such page
-        verdict, refusal = login.judge(self._tokens, token)
+        verdict = self._tokens.check(token.encode())
+        refusal = admin_guard.refusal_of(verdict)
         if refusal is not None:
             self._admin.refusals.note(refusal.reason)
-            return self._page(request, "login.html", login.page(back, refusal=refusal), status=refusal.status)
-        response = RedirectResponse(back, status_code=303)
+            return self._login(request, back, refusal, status=refusal.status)
+        response = RedirectResponse(admin_guard.local_path(back), status_code=303)
         admin_guard.remember(response, request, token, verdict)
         return response
 
@@ -125,6 +122,15 @@ class Dashboard:
         response = RedirectResponse(admin_guard.LOGIN, status_code=303)
         admin_guard.forget(response, request)
         return response
+
+    def _login(self, request: Request, back: str, refusal: Refusal | None, *, status: int = 200) -> Response:
+        """When a link of another site led here, browsers keep the token to themselves: then one goes on."""
+        context = {
+            "back": admin_guard.local_path(back),
+            "trouble": None if refusal is None or refusal.reason == "missing" else refusal.detail,
+            "other_site": request.headers.get("sec-fetch-site") in ("cross-site", "same-site"),
+        }
+        return self._page(request, "login.html", context, status=status)
 
     # ---- to look at
 
@@ -168,19 +174,13 @@ class Dashboard:
         found = self._admin.find(request)
         return self._page(request, "confirm.html", {"verb": verb, "task": self._admin.describe_task(found)})
 
-    async def stop_task(self, request: Request) -> Response:
-        found = self._admin.find(request)
-        await self._admin.stored(self._server.stop_task(found.task_id))
-        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
-
-    async def switch(self, killed: bool, request: Request) -> Response:
-        found = self._admin.find(request)
-        await self._admin.stored(self._server.switch(found.task_id, killed=killed))
-        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
-
-    async def delete_task(self, request: Request) -> Response:
-        await self._admin.stored(self._server.delete_task(self._admin.find(request).task_id))
-        return RedirectResponse("/", status_code=303)
+    async def change(self, verb: str, request: Request) -> Response:
+        task_id = self._admin.find(request).task_id
+        if verb == "delete":
+            await self._admin.stored(self._server.delete_task(task_id))
+            return RedirectResponse("/", status_code=303)
+        await self._admin.change_task(verb, task_id)
+        return RedirectResponse(f"/tasks/{task_id}", status_code=303)
 
     async def expect(self, request: Request) -> Response:
         found = self._admin.find(request)
