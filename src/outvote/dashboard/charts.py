@@ -47,7 +47,14 @@ def means(shown: TaskDescription) -> Figure | None:
     """Each variant's mean with its interval, in percent."""
     if not shown.messages.up:
         return None
-    return _over_axis("mean reward, %", [_mean_row(each, shown) for each in _first(shown)])
+    rows = []
+    for each in _first(shown):
+        row = Row(each.variant, _colour(each, shown))
+        if isinstance(each.mean, float) and isinstance(each.interval, tuple):
+            low, high = each.interval
+            row = Row(row.name, row.colour, 100 * low, 100 * high, 100 * each.mean)
+        rows.append(row)
+    return _over_axis("mean reward, %", rows)
 
 
 def votes(shown: TaskDescription) -> Figure:
@@ -72,7 +79,8 @@ def lifts(shown: TaskDescription) -> Figure | None:
         Row(
             each.rival,
             "remaining" if each.rival in shown.remaining else "eliminated",
-            *(100 * end for end in each.difference_interval),
+            100 * each.difference_interval[0],
+            100 * each.difference_interval[1],
             100 * each.difference,
         )
         for each in rivals
@@ -108,13 +116,6 @@ def _first(shown: TaskDescription) -> list[VariantView]:
     """In the order of the task; those that remain first, if not all have a place."""
     kept = sorted(shown.variants, key=lambda each: (each.state == "eliminated", each.variant != shown.leader))
     return sorted(kept[:MOST_ROWS], key=lambda each: each.index)
-
-
-def _mean_row(each: VariantView, shown: TaskDescription) -> Row:
-    row = Row(each.variant, _colour(each, shown))
-    if not isinstance(each.mean, float) or not isinstance(each.interval, tuple):
-        return row
-    return Row(row.name, row.colour, *(100 * end for end in each.interval), 100 * each.mean)
 
 
 def _colour(each: VariantView, shown: TaskDescription) -> Colour:
