@@ -68,10 +68,6 @@ class Server(Protocol):
     def reported(self) -> tuple[int, int]: ...
 
 
-def no_bound(task: Task, draws: int | None) -> None:
-    """Nothing bounds the bits."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One protocol: how its participants are made and restored, what a task of it has, and what its messages cost."""
@@ -83,7 +79,7 @@ class Entry:
     restore_server: Callable[[Task, Mapping[str, Any]], Server]
     codebook: Callable[[Task], Codebook]
     """The bits of its messages."""
-    bits_bound: Callable[[Task, int | None], int | None] = no_bound
+    bits_bound: Callable[[Task, int | None], int | None]
     """The most bits that a task can cost in so many draws (None: however many). None where nothing bounds them."""
     takes: frozenset[str] = frozenset()
     """The fields of `Task` that this protocol has and some others do not."""
