@@ -130,8 +130,6 @@ async def visit(url: str, task: str, means: Sequence[float], events: int, rng: r
 async def shoot(page: Page, url: str, path: Path, name: str) -> None:
     await page.goto(url)
     await page.locator("#live[data-state=on], #live[data-state=still]").wait_for(state="attached")
-    for chart in await page.locator("[data-chart]").all():
-        await chart.locator(".main-svg").first.wait_for()
     await page.locator("[aria-busy]").first.wait_for(state="detached", timeout=60_000)
     if name == "fleet":
         await page.locator("td .chip.silent").first.wait_for(timeout=SILENCE)

@@ -45,8 +45,7 @@ def loads_part(dashboard: Results) -> list[str]:
     about = f"""A real server with {dashboard["tasks"]} tasks of all protocols ({states}) and {dashboard["edges"]:,}
     edges, whose messages are those of real players, and a real Chromium on the same {machine["cores"]} cores
     ({machine["cpu"]}; Python {machine["python"]}, {versions}). Medians of {dashboard["rounds"]} loads, from the start
-    of the navigation. Cold is a window that was never there: all files come anew, and the library of the figures is
-    compiled anew. Warm is the same page once more."""
+    of the navigation. Cold is a window that was never there: all files come anew. Warm is the same page once more."""
     about += caveats(machine["load"], dashboard["quick"])
     rows = [
         [f"{PAGES[name]}, {way}", *(number(each[way][key]) for key in ("paint_ms", "load_ms", "drawn_ms", "kib"))]

@@ -14,10 +14,8 @@ PATIENCE = 60_000
 
 WATCH_DRAWING = """(() => {
   const look = () => {
-    const charts = document.querySelectorAll("[data-chart]");
-    if (charts.length && [...charts].every((each) => each.querySelector(".main-svg"))) {
-      window.drawnAt = performance.now();
-    } else requestAnimationFrame(look);
+    if (document.querySelector(".chart")) window.drawnAt = performance.now();
+    else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
 })()"""

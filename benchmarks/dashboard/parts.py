@@ -51,7 +51,7 @@ def measure(*, quick: bool) -> dict[str, Any] | None:
 
 
 def versions() -> dict[str, str]:
-    return {name: version(name) for name in ("playwright", "plotly", "starlette", "jinja2")}
+    return {name: version(name) for name in ("playwright", "starlette", "jinja2")}
 
 
 async def look(ready: dict[str, Any], told: list[world.Told], *, quick: bool) -> dict[str, Any]:
@@ -102,7 +102,6 @@ async def watch(
     page = await context.new_page()
     await page.goto(url)
     await pages.comes(page, "document.getElementById('live').dataset.state === 'on'")
-    await pages.comes(page, "!document.querySelector('[data-chart]') || window.drawnAt > 0")
     await page.evaluate(pages.WATCH_UPDATES)
     answers: list[float] = []
     asking = asyncio.create_task(ask(api, answers))

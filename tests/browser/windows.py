@@ -170,7 +170,5 @@ def lives(page: Page, says: str = "live") -> None:
 
 
 def settled(page: Page) -> None:
-    """All that a page brings later is there: its figures, and a plan that was asked for; forecasts may be at work."""
-    for chart in page.locator("[data-chart]").all():
-        expect(chart.locator(".main-svg").first).to_be_visible()
+    """All that a page brings later is there: a plan that was asked for; forecasts may be at work."""
     expect(page.locator("#plan[aria-busy=true]")).to_have_count(0)

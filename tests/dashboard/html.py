@@ -81,19 +81,13 @@ class Page(HTMLParser):
     @property
     def leads(self) -> list[str]:
         """Every address in it, as it is written."""
-        named = [each.attributes[name] for each in self.elements for name in LEADING if name in each.attributes]
-        return [*named, *self.library]
-
-    @property
-    def library(self) -> list[str]:
-        """Where the script gets what it draws with."""
-        return [each.attributes["content"] for each in self.all("meta", name="figures")]
+        return [each.attributes[name] for each in self.elements for name in LEADING if name in each.attributes]
 
     @property
     def links(self) -> set[str]:
         """Where a click leads to, or what is loaded: all that can be asked for with GET."""
         got = {each.attributes[name] for each in self.elements for name in ("href", "src") if name in each.attributes}
-        return {link for link in got if not link.startswith("#")} | set(self.library)
+        return {link for link in got if not link.startswith("#")}
 
     @property
     def rows(self) -> list[list[str]]:

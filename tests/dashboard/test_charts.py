@@ -1,14 +1,10 @@
-"""Figures hold what the description of a task holds, no more and no less, and can be drawn in every theme."""
+"""Figures hold what the description of a task holds, in its place over a scale of round numbers."""
 
 from __future__ import annotations
 
-import functools
 import importlib.resources
-import json
 import re
-from collections.abc import Callable, Iterator
-from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -16,13 +12,11 @@ from dashboard.stories import CLOSE, GOOD, SOON, Story
 from outvote.dashboard import charts
 from outvote.server.admin.views import TaskDescription
 
-STYLES = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.css").read_text()
-SCRIPT = importlib.resources.files("outvote.dashboard").joinpath("static", "charts.js").read_text()
 LATER = 1_700_900_000.0
 
 
-def running(**task: Any) -> TaskDescription:
-    return Story(**task).play(CLOSE, lambda story: story.messages >= 12).shown
+def running() -> TaskDescription:
+    return Story().play(CLOSE, lambda story: story.messages >= 12).shown
 
 
 def voting(**task: Any) -> TaskDescription:
@@ -30,7 +24,7 @@ def voting(**task: Any) -> TaskDescription:
 
 
 def many(good: int) -> TaskDescription:
-    """More arms than have a place, of which so many remain: the last ones."""
+    """More variants than have a place, of which so many remain: the last ones."""
     arms = 2 * charts.MOST_ROWS + 10
     means = (*(0.02,) * (arms - good), *(0.9,) * good)
     shown = Story(arms=arms, floor=15).play(means, lambda story: bool(story.found.eliminations)).shown
@@ -38,214 +32,123 @@ def many(good: int) -> TaskDescription:
     return shown
 
 
-def figure_of(draw: Callable[[TaskDescription], charts.Figure | None], shown: TaskDescription) -> charts.Figure:
-    figure = draw(shown)
+def read(figure: charts.Figure | None) -> list[tuple[str, Any, Any, Any]]:
+    """The name, the low and high ends and the mark of each row, as somebody reads them off the axis."""
     assert figure is not None
-    return figure
+    (first, low), (last, high) = figure.ticks[0], figure.ticks[-1]
+    assert (first, last) == (0, 100)
+    per_place = (float(high) - float(low)) / 100
+
+    def value(place: float | None) -> Any:
+        return None if place is None else pytest.approx(float(low) + per_place * place, abs=0.01 * per_place)
+
+    return [(row.name, value(row.low), value(row.high), value(row.mark)) for row in figure.rows]
 
 
-def names(figure: charts.Figure) -> list[str]:
-    found = figure["layout"]["yaxis"]["ticktext"]
-    assert figure["layout"]["yaxis"]["tickvals"] == list(range(len(found)))
-    return list(found)
+def colours(figure: charts.Figure | None) -> list[str]:
+    assert figure is not None
+    return [row.colour for row in figure.rows]
 
 
-def ends(trace: dict[str, Any]) -> list[tuple[float, float]]:
-    """The low and the high end of each row's interval."""
-    error = trace["error_x"]
-    assert not error["symmetric"]
-    rows = zip(trace["x"], error["arrayminus"], error["array"], strict=True)
-    return [(middle - low, middle + high) for middle, low, high in rows]
-
-
-def in_points(pairs: list[Any]) -> list[Any]:
-    return [pytest.approx((100 * low, 100 * high)) for low, high in pairs]
-
-
-def seconds(date: str) -> float:
-    return datetime.fromisoformat(date).timestamp()
-
-
-# ---- means and lifts
+# ---- values
 
 
 def test_means_and_their_intervals_are_those_of_the_description() -> None:
     shown = running()
-    figure = figure_of(charts.means, shown)
-    (trace,) = figure["data"]
-    assert names(figure) == [arm.variant for arm in shown.variants]
-    assert trace["y"] == [0, 1, 2]
-    assert trace["x"] == [pytest.approx(100 * arm.mean) for arm in shown.variants if isinstance(arm.mean, float)]
-    assert ends(trace) == in_points([arm.interval for arm in shown.variants])
-    assert trace["marker"]["color"] == [
-        "@leader" if arm.variant == shown.leader else "@remaining" for arm in shown.variants
-    ]
+    for row, each in zip(read(charts.means(shown)), shown.variants, strict=True):
+        assert isinstance(each.interval, tuple)
+        assert isinstance(each.mean, float)
+        assert (each.variant, *(100 * end for end in each.interval), 100 * each.mean) == row
+    expected = ["leader" if each.variant == shown.leader else "remaining" for each in shown.variants]
+    assert colours(charts.means(shown)) == expected
 
 
-def test_an_arm_of_which_nothing_is_known_has_a_row_and_no_mark() -> None:
+def test_a_variant_of_which_nothing_is_known_has_a_row_and_no_mark() -> None:
     shown = Story().play(CLOSE, lambda story: story.messages > 0).shown
-    (known,) = [arm.index for arm in shown.variants if isinstance(arm.mean, float)]
-    figure = figure_of(charts.means, shown)
-    (trace,) = figure["data"]
-    assert len(names(figure)) == 3
-    assert trace["y"] == [known]
-    assert len(trace["x"]) == len(trace["marker"]["color"]) == len(trace["error_x"]["array"]) == 1
+    marked = [row.name for row in getattr(charts.means(shown), "rows", ()) if row.mark is not None]
+    assert marked == [each.variant for each in shown.variants if isinstance(each.mean, float)]
+    assert len(read(charts.means(shown))) == 3
+    assert charts.means(Story().shown) is None
 
 
 def test_of_a_finished_task_the_winner_and_those_that_are_out_have_their_colours() -> None:
     shown = Story().finish().shown
-    (trace,) = figure_of(charts.means, shown)["data"]
-    assert trace["marker"]["color"] == ["@leader", "@eliminated", "@eliminated"]
+    assert colours(charts.means(shown)) == ["leader", "eliminated", "eliminated"]
+    assert set(colours(charts.lifts(shown))) == {"eliminated"}
 
 
 def test_lifts_are_those_of_the_description_against_a_line_at_nothing() -> None:
     shown = running()
-    figure = figure_of(charts.lifts, shown)
-    (trace,) = figure["data"]
+    figure = charts.lifts(shown)
     lifts = sorted(shown.lifts, key=lambda each: each.difference)
-    assert names(figure) == [each.rival for each in lifts]
-    assert trace["x"] == [pytest.approx(100 * each.difference) for each in lifts]
-    assert ends(trace) == in_points([each.difference_interval for each in lifts])
-    assert [(line["x0"], line["x1"]) for line in figure["layout"]["shapes"]] == [(0, 0)]
-    assert str(shown.leader) in figure["layout"]["xaxis"]["title"]["text"]
-    (gone,) = figure_of(charts.lifts, Story().finish().shown)["data"]
-    assert {"@eliminated"} <= set(gone["marker"]["color"])
-
-
-# ---- votes
+    for row, each in zip(read(figure), lifts, strict=True):
+        assert (each.rival, *(100 * end for end in each.difference_interval), 100 * each.difference) == row
+    assert figure is not None
+    assert dict(figure.ticks)[figure.line or 0] == "0"
 
 
 def test_votes_stand_against_those_that_are_needed() -> None:
     shown = voting()
-    figure = figure_of(charts.votes, shown)
-    (bars,) = figure["data"]
-    assert bars["x"] == [arm.votes[0] for arm in shown.variants if isinstance(arm.votes, tuple)]
-    assert 1 in bars["x"]
-    assert [(line["x0"], line["x1"]) for line in figure["layout"]["shapes"]] == [(2, 2)]  # of three sites
-    assert figure["layout"]["annotations"][0]["x"] == 2
-    low, high = figure["layout"]["xaxis"]["range"]
-    assert low == 0
-    assert high > 2  # the line is seen before it is reached
-    assert figure["layout"]["xaxis"]["dtick"] == 1
+    figure = charts.votes(shown)
+    assert [row[:3] for row in read(figure)] == [(each.variant, 0, each.votes[0]) for each in shown.variants]  # type: ignore[index]
+    assert figure.ticks == ((0, "0"), (50, "1"), (100, "2"))  # of three sites two are needed
+    assert figure.line == 100
 
 
 def test_votes_of_several_instances_are_shares_of_what_each_needs() -> None:
     shown = voting(protocol="edme", instances=[1, 3])
     assert shown.votes_needed == (1, 2)
-    figure = figure_of(charts.votes, shown)
-    (bars,) = figure["data"]
-    expected = [max(arm.votes[0] / 1, arm.votes[1] / 2) for arm in shown.variants if isinstance(arm.votes, tuple)]
-    assert bars["x"] == expected
+    figure = charts.votes(shown)
+    expected = [max(each.votes[0] / 1, each.votes[1] / 2) for each in shown.variants if isinstance(each.votes, tuple)]
+    assert [row[2] for row in read(figure)] == expected
     assert max(expected) > 0
-    assert figure["layout"]["shapes"][0]["x0"] == 1
-    assert "share" in figure["layout"]["xaxis"]["title"]["text"]
+    assert (figure.line, figure.ticks[-1]) == (100, (100, "1"))
 
 
 # ---- time
 
 
-def spans(shown: TaskDescription, now: float) -> list[tuple[float, float]]:
-    (bars,) = charts.timeline(shown, now)["data"]
-    starts = [seconds(base) for base in bars["base"]]
-    stops = [start + length / 1000 for start, length in zip(starts, bars["x"], strict=True)]
-    assert [seconds(each) for each in bars["customdata"]] == [pytest.approx(stop, abs=2e-3) for stop in stops]
-    return list(zip(starts, stops, strict=True))
-
-
-def test_an_arm_is_in_the_race_until_it_is_out_and_the_others_until_now() -> None:
+def test_a_variant_is_in_the_race_until_it_is_out_and_the_others_until_now() -> None:
     story = Story(**{**SOON, "active_players": 1})
     shown = story.play(GOOD, lambda story: bool(story.found.eliminations), "ams").shown
-    for arm, (start, stop) in zip(shown.variants, spans(shown, LATER), strict=True):
-        assert start == shown.created
-        assert stop == pytest.approx(LATER if arm.eliminated is None else arm.eliminated.at)
-
-
-def test_the_race_of_a_stopped_task_has_ended_then() -> None:
-    shown = Story().stop().shown
-    assert spans(shown, LATER) == [(shown.created, shown.stopped_at)] * 3
+    whole = LATER - shown.created
+    for row, each in zip(charts.timeline(shown, LATER).rows, shown.variants, strict=True):
+        stop = LATER if each.eliminated is None else each.eliminated.at
+        assert row.low == 0
+        assert row.high == pytest.approx(100 * (stop - shown.created) / whole, abs=0.01)
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_the_winner_has_won_when_the_last_other_was_out(stopped: bool) -> None:
+def test_the_race_ends_with_its_winner_or_when_it_is_stopped(stopped: bool) -> None:
     story = Story().finish()
-    last = max(arm.eliminated.at for arm in story.shown.variants if arm.eliminated is not None)
     shown = story.stop().shown if stopped else story.shown
-    assert spans(shown, LATER)[0] == (shown.created, last)
+    assert max(row.high or 0 for row in charts.timeline(shown, LATER).rows[1:]) == 100
+    ended = charts.timeline(Story().stop().shown, LATER)
+    assert ([row.high for row in ended.rows], ended.ticks[1][1]) == ([100, 100, 100], "after a minute or less")
 
 
 def test_a_clock_that_is_behind_the_engines_draws_nothing_backwards() -> None:
     shown = Story().shown
-    assert [stop - start for start, stop in spans(shown, shown.created)] == [0, 0, 0]
-    (bars,) = charts.timeline(shown, shown.created - 60)["data"]
-    assert bars["x"] == [0, 0, 0]
+    assert [row.high for row in charts.timeline(shown, shown.created - 60).rows] == [0, 0, 0]
 
 
-# ---- many arms, and what they are called
+# ---- any figure
 
 
 @pytest.mark.parametrize("left", [charts.MOST_ROWS + 5, 10])
-def test_of_too_many_arms_those_that_remain_are_kept(left: int) -> None:
+def test_of_too_many_variants_those_that_remain_are_kept(left: int) -> None:
     shown = many(left)
-    for figure in (figure_of(charts.means, shown), charts.timeline(shown, LATER)):
-        kept = names(figure)
+    for figure in (charts.means(shown), charts.timeline(shown, LATER)):
+        assert figure is not None
+        kept = [row.name for row in figure.rows]
         assert len(kept) == charts.MOST_ROWS
         assert kept == sorted(kept, key=int)  # in the order of the task
         assert len(set(kept) & set(shown.remaining)) == min(left, charts.MOST_ROWS)
-        assert str(shown.leader) in kept
-    assert len(names(figure_of(charts.lifts, shown))) == charts.MOST_ROWS
-
-
-def test_names_are_cut_and_are_no_markup() -> None:
-    long, exact = "x" * 64, "y" * charts.LONGEST_NAME
-    shown = (
-        Story(arms=["<b>bold</b>", "a & b", long, exact]).play((0.9, 0.1, 0.1, 0.1), lambda s: s.messages >= 8).shown
-    )
-    cut = "x" * (charts.LONGEST_NAME - 1) + "…"
-    for figure in (figure_of(charts.means, shown), charts.timeline(shown, LATER)):
-        assert names(figure) == ["&lt;b&gt;bold&lt;/b&gt;", "a &amp; b", cut, exact]
-    assert shown.leader == "<b>bold</b>"
-    lifts = figure_of(charts.lifts, shown)
-    assert "<" not in lifts["layout"]["xaxis"]["title"]["text"] + "".join(names(lifts))
-
-
-# ---- everything that is drawn
-
-
-@functools.cache
-def figures() -> tuple[charts.Figure, ...]:
-    return tuple(_figures())
-
-
-def _figures() -> Iterator[charts.Figure]:
-    for shown in (running(), Story().finish().shown, Story().stop().shown, many(10), running(privacy_budget=1.0)):
-        yield charts.timeline(shown, LATER)
-        yield from filter(None, (charts.means(shown), charts.lifts(shown)))
-    for shown in (Story(**SOON).shown, voting(), voting(protocol="edme", instances=2)):
-        yield figure_of(charts.votes, shown)
-
-
-def texts(value: object) -> Iterator[str]:
-    """All strings in a figure."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from texts(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts(each)
-
-
-def test_every_figure_is_json_without_numbers_that_are_none() -> None:
-    for figure in figures():
-        assert json.loads(json.dumps(figure, allow_nan=False)) == figure
-
-
-TOKENS = {name: value for name, value in re.findall(r"^  --([\w-]+): (.+);$", STYLES, re.MULTILINE)}
-"""The variables of the style sheet."""
+        assert shown.leader in kept
+    assert len(read(charts.lifts(shown))) == charts.MOST_ROWS
 
 
 def test_every_colour_of_a_figure_is_one_of_the_page() -> None:
-    drawn = {text.removeprefix("@") for figure in figures() for text in texts(figure) if text.startswith("@")}
-    assert drawn == {"leader", "remaining", "eliminated", "text", "faint"}
-    assert (drawn | set(re.findall(r'colour\("(\w+)"\)', SCRIPT))) <= TOKENS.keys()
+    styles = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.css").read_text()
+    assert set(get_args(charts.Colour)) <= set(re.findall(r"^\.chart \.(\w+) \{ fill: ", styles, re.MULTILINE))
+    assert set(re.findall(r"var\(--([\w-]+)\)", styles)) <= set(re.findall(r"^  --([\w-]+): ", styles, re.MULTILINE))

@@ -107,10 +107,10 @@ def test_a_token_that_is_not_good_is_refused_with_a_reason_and_not_shown_again(
     async def scenario() -> None:
         async with looking(engine, tokens=holders.book) as seen:
             for token, status, says in (
-                ("", 401, "Paste a token first"),
+                ("", 401, "only to who has a token"),
                 ("outvote-guess", 401, "not known here"),
                 (holders.secrets["former"], 401, "has expired"),
-                (holders.secrets["shop"], 403, "for applications at an edge"),
+                (holders.secrets["shop"], 403, "applications"),
                 ("<script>alert(1)</script>", 401, "not known here"),
             ):
                 answer = await seen.send("/login", token=token, next="/fleet")
@@ -122,7 +122,7 @@ def test_a_token_that_is_not_good_is_refused_with_a_reason_and_not_shown_again(
             seen.client.cookies.set("outvote", holders.secrets["former"])
             answer = await seen.client.get("/")
             assert answer.headers["location"] == "/login?why=expired"
-            assert "kept has expired" in (await seen.page("/")).text
+            assert "This token has expired" in (await seen.page("/")).text
             for why in ("unknown", "nonsense", "<b>"):
                 assert (await seen.page(f"/login?why={why}")).text
             figures = await seen.client.get("/metrics", headers=holders.header("ops"))

@@ -72,7 +72,10 @@ def test_of_votes_nobody_is_said_to_lead(task: dict[str, Any]) -> None:
 
 
 def test_a_task_whose_sites_differ_is_held_back() -> None:
-    assert words.headline(held().shown) == "Held back: the sites do not see the same. 2 of 2 variants remain."
+    shown = held().shown
+    assert (shown.status, shown.held, shown.winner) == ("held", True, None)
+    assert "the sites' results differ by" in str(shown.hold_reason)
+    assert words.headline(shown) == "Held back: the sites do not see the same. 2 of 2 variants remain."
 
 
 @pytest.mark.parametrize(("fallback", "served"), [(None, "classic"), ("green", "green")])
@@ -277,3 +280,5 @@ def test_where_codes_can_cost_more_than_the_papers_bound_that_is_said() -> None:
     bound, why = bits_bound(story)
     assert bound == 39
     assert why == "the most that the whole task can cost, which is more than the paper's bound of 24 (Theorem 4)"
+    # Words of 1, 2, 3 and 3 bits: 2·3·3·3
+    assert bits_bound(Story(**{**SOON, "arms": 4, "code": "huffman", "code_weights": [8, 4, 2, 1]}))[0] == 54

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import jsonschema
@@ -30,25 +30,14 @@ def documented() -> set[tuple[str, str, int]]:
     }
 
 
-def references(part: object) -> Iterator[str]:
-    if isinstance(part, dict):
-        for key, value in part.items():
-            if key == "$ref":
-                yield value
-            else:
-                yield from references(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from references(value)
-
-
 def test_the_document_is_whole() -> None:
-    document = msgspec.json.decode(msgspec.json.encode(openapi()))
+    encoded = msgspec.json.encode(openapi())
+    document = msgspec.json.decode(encoded)
     assert document["openapi"] == "3.1.0"
     assert document["info"]["version"] == __version__
     parts = document["components"]
     named = {f"#/components/{kind}/{name}" for kind in ("schemas", "responses") for name in parts[kind]}
-    assert set(references(document)) <= named
+    assert set(re.findall(r'"\$ref":"([^"]+)"', encoded.decode())) <= named
 
 
 def test_the_document_has_the_routes_of_the_application_and_no_others() -> None:

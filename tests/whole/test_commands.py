@@ -277,7 +277,7 @@ def test_edges_are_listed_with_their_state(
     monkeypatch.setenv("COLUMNS", "120")
     at = ["task", "sites", "--server", server.url("server")]
     assert main(at) == 0
-    assert capsys.readouterr().out == "no edges; outvote edge starts one\n"
+    assert capsys.readouterr().out == "no sites; outvote edge starts one\n"
     task(capsys, server, *CREATE)
     an_edge(start, server, "ams")
     until(lambda: task(capsys, server, "sites")["counts"]["alive"] == 1)

@@ -16,7 +16,7 @@ from outvote.core.errors import InvalidInput, OutvoteError
 EXTRAS = {
     "sim": ("numpy", "scipy", "numba", "matplotlib"),
     "dask": ("distributed",),
-    "dashboard": ("jinja2", "markupsafe", "plotly"),
+    "dashboard": ("jinja2", "markupsafe"),
     "network": (
         "cryptography", "httptools", "msgspec", "nats", "nkeys", "prometheus_client", "starlette", "uvicorn", "uvloop",
     ),

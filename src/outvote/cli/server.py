@@ -156,8 +156,8 @@ async def work(args: argparse.Namespace, setup: Setup, listening: socket.socket)
 
 
 def dashboard() -> type[Dashboard] | None:
-    """The pages, where their parts are installed."""
-    if any(importlib.util.find_spec(each) is None for each in ("jinja2", "plotly")):
+    """The pages, where what they need is installed."""
+    if importlib.util.find_spec("jinja2") is None:
         return None
     from outvote.dashboard.app import Dashboard
 

@@ -1,60 +1,50 @@
 """The dashboard: pages that are made here, from what the server knows, and kept up to date by one small script.
 
 Everything a page does works without the script, by links and forms; the script only looks again when something has
-changed, and draws the figures. Nothing comes from outside: the figures' library is a file of an installed package.
+changed. Nothing comes from outside.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gzip
-import importlib.metadata
-import importlib.resources
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import jinja2
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from outvote import __version__
 from outvote.core.errors import InvalidInput
 from outvote.core.protocols import REGISTRY
-from outvote.dashboard import fleet_page, formats, forms, login, overview_page, task_page
+from outvote.dashboard import fleet_page, formats, forms, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
 from outvote.planner.duration import duration
 from outvote.presenters import formats as number_formats
 from outvote.presenters.lookup import presenter
 from outvote.presenters.task_fields import BY_NAME, FIELDS
 from outvote.server.admin import guard as admin_guard
-from outvote.server.admin.api import Admin
+from outvote.server.admin.api import CHANGES, Admin
 from outvote.server.admin.http import read_body, route
 from outvote.server.admin.requests import Refused
 from outvote.server.changes import FLEET
 from outvote.web.problems import Problem
+from outvote.web.refusals import NO_TOKEN, Refusal
 
 POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
-"""Nothing from outside. Plotly writes styles into the page, so those are allowed."""
+"""Nothing from outside, and nothing that is written into a page."""
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-FOR_EVER: Final = {
-    "Cache-Control": "public, max-age=31536000, immutable",
-    "Content-Type": "text/javascript",
-    "Vary": "Accept-Encoding",
-}
-"""An address with a version in it never changes its content."""
 
 
 class Dashboard:
@@ -72,39 +62,32 @@ class Dashboard:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        plotly = importlib.metadata.version("plotly")
-        self._templates.globals.update(version=__version__, plotly=plotly, urlencode=urlencode)
+        self._templates.globals.update(version=__version__, urlencode=urlencode)
         for name in ("count", "about", "percent", "points", "lift_percent", "plural", "listed"):
             self._templates.filters[name] = getattr(number_formats, name)
         self._templates.filters.update(moment=formats.moment, duration=duration)
-        self._library: asyncio.Task[bytes] | None = None
-        """Packs it once, however many ask at the same time."""
 
     @property
     def routes(self) -> list[BaseRoute]:
+        login = {
+            admin_guard.LOGIN: {"GET": self.login, "POST": self.log_in},
+            admin_guard.LOGOUT: {"POST": self.log_out},
+        }
         return [
+            *(route(path, by_method) for path, by_method in login.items() if self._tokens is not None),
             route("/", {"GET": self.overview}),
             route("/tasks/new", {"GET": self.new_task, "POST": self.create_task}),
             route("/tasks/new/plan", {"GET": self.plan}),
             route("/tasks/{task}", {"GET": self.task}),
-            route("/tasks/{task}/stop", {"GET": partial(self.confirm, "stop"), "POST": self.stop_task}),
-            route("/tasks/{task}/kill", {"GET": partial(self.confirm, "kill"), "POST": partial(self.switch, True)}),
-            route(
-                "/tasks/{task}/revive", {"GET": partial(self.confirm, "revive"), "POST": partial(self.switch, False)}
+            *(
+                route(
+                    f"/tasks/{{task}}/{verb}", {"GET": partial(self.confirm, verb), "POST": partial(self.change, verb)}
+                )
+                for verb in (*CHANGES, "delete")
             ),
-            route("/tasks/{task}/delete", {"GET": partial(self.confirm, "delete"), "POST": self.delete_task}),
             route("/tasks/{task}/expectation", {"POST": self.expect}),
             route("/fleet", {"GET": self.fleet}),
-            route("/static/plotly.js", {"GET": self.library}),
             Mount("/static", StaticFiles(packages=[("outvote.dashboard", "static")])),
-            *([] if self._tokens is None else self._doors()),
-        ]
-
-    def _doors(self) -> list[BaseRoute]:
-        """Where tokens are needed."""
-        return [
-            route(admin_guard.LOGIN, {"GET": self.login, "POST": self.log_in}),
-            route(admin_guard.LOGOUT, {"POST": self.log_out}),
         ]
 
     def refuse(self, request: Request, problem: Problem) -> Response | None:
@@ -120,19 +103,18 @@ class Dashboard:
 
     async def login(self, request: Request) -> Response:
         asked = request.query_params
-        back = admin_guard.local_path(asked.get("next", "/"))
-        other_site = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
-        return self._page(request, "login.html", login.page(back, why=asked.get("why", ""), other_site=other_site))
+        return self._login(request, asked.get("next", "/"), NO_TOKEN.get(asked.get("why", "")))
 
     async def log_in(self, request: Request) -> Response:
         form = forms.fields(await read_body(request))
-        back, token = admin_guard.local_path(form.get("next", "/")), form.get("token", "")
+        back, token = form.get("next", "/"), form.get("token", "")
         assert self._tokens is not None  # else there is no such page
-        verdict, refusal = login.judge(self._tokens, token)
+        verdict = self._tokens.check(token.encode())
+        refusal = admin_guard.refusal_of(verdict)
         if refusal is not None:
             self._admin.refusals.note(refusal.reason)
-            return self._page(request, "login.html", login.page(back, refusal=refusal), status=refusal.status)
-        response = RedirectResponse(back, status_code=303)
+            return self._login(request, back, refusal, status=refusal.status)
+        response = RedirectResponse(admin_guard.local_path(back), status_code=303)
         admin_guard.remember(response, request, token, verdict)
         return response
 
@@ -140,6 +122,15 @@ class Dashboard:
         response = RedirectResponse(admin_guard.LOGIN, status_code=303)
         admin_guard.forget(response, request)
         return response
+
+    def _login(self, request: Request, back: str, refusal: Refusal | None, *, status: int = 200) -> Response:
+        """When a link of another site led here, browsers keep the token to themselves: then one goes on."""
+        context = {
+            "back": admin_guard.local_path(back),
+            "trouble": None if refusal is None or refusal.reason == "missing" else refusal.detail,
+            "other_site": request.headers.get("sec-fetch-site") in ("cross-site", "same-site"),
+        }
+        return self._page(request, "login.html", context, status=status)
 
     # ---- to look at
 
@@ -183,36 +174,19 @@ class Dashboard:
         found = self._admin.find(request)
         return self._page(request, "confirm.html", {"verb": verb, "task": self._admin.describe_task(found)})
 
-    async def stop_task(self, request: Request) -> Response:
-        found = self._admin.find(request)
-        await self._admin.stored(self._server.stop_task(found.task_id))
-        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
-
-    async def switch(self, killed: bool, request: Request) -> Response:
-        found = self._admin.find(request)
-        await self._admin.stored(self._server.switch(found.task_id, killed=killed))
-        return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
-
-    async def delete_task(self, request: Request) -> Response:
-        await self._admin.stored(self._server.delete_task(self._admin.find(request).task_id))
-        return RedirectResponse("/", status_code=303)
+    async def change(self, verb: str, request: Request) -> Response:
+        task_id = self._admin.find(request).task_id
+        if verb == "delete":
+            await self._admin.stored(self._server.delete_task(task_id))
+            return RedirectResponse("/", status_code=303)
+        await self._admin.change_task(verb, task_id)
+        return RedirectResponse(f"/tasks/{task_id}", status_code=303)
 
     async def expect(self, request: Request) -> Response:
         found = self._admin.find(request)
         expectation = forms.expectation_of(forms.fields(await read_body(request)))
         await self._admin.stored(self._server.expect(found.task_id, expectation))
         return RedirectResponse(f"/tasks/{found.task_id}", status_code=303)
-
-    # ---- files
-
-    async def library(self, request: Request) -> Response:
-        """Plotly, as the installed package brings it, packed once."""
-        if "gzip" not in request.headers.get("accept-encoding", ""):
-            return FileResponse(plotly_library(), headers=FOR_EVER)
-        if self._library is None:
-            self._library = asyncio.create_task(asyncio.to_thread(_packed_library))
-        packed = await asyncio.shield(self._library)
-        return Response(packed, headers={**FOR_EVER, "Content-Encoding": "gzip"})
 
     # ---- how it works
 
@@ -255,11 +229,3 @@ class Dashboard:
         }
         text = self._templates.get_template(template).render(**common, **context)
         return Response(text, status_code=status, media_type="text/html", headers=HEADERS)
-
-
-def plotly_library() -> Path:
-    return Path(str(importlib.resources.files("plotly"))) / "package_data" / "plotly.min.js"
-
-
-def _packed_library() -> bytes:
-    return gzip.compress(plotly_library().read_bytes(), 6)

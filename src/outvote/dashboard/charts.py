@@ -1,101 +1,104 @@
-"""Figures as Plotly takes them, from what a task's description holds. Pure: no page, no script.
+"""Figures, from what a task's description holds, as templates draw them. Pure.
 
-Colours are names of the page's own, like `@leader`: the page puts in what is right for light and for dark.
+Places are percentages of a figure's width: it is as wide as its page, and needs no script.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
-from msgspec import UNSET
-
+from outvote.planner.duration import duration
 from outvote.server.admin.views import TaskDescription, VariantView
 
-Figure: TypeAlias = dict[str, Any]
+MOST_ROWS: Final = 40
+"""Variants in a figure; the table beside it has all."""
+STEPS: Final = 4
+"""Fewest steps of an axis."""
+DAY: Final = 86_400.0
 
-MOST_ROWS = 40
-"""Arms in a figure; the table beside it has all."""
-LONGEST_NAME = 22
-ROW = 34
-"""Pixels."""
+Colour: TypeAlias = Literal["leader", "remaining", "eliminated"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a figure: a bar from `low` to `high`, or an interval around its `mark`; None if nothing is known."""
+
+    name: str
+    colour: Colour
+    low: float | None = None
+    high: float | None = None
+    mark: float | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Rows over an axis with its ticks, each a place and a text. `line` crosses all rows."""
+
+    title: str
+    rows: tuple[Row, ...]
+    ticks: tuple[tuple[float, str], ...]
+    line: float | None = None
 
 
 def means(shown: TaskDescription) -> Figure | None:
-    """Each arm's mean with its interval."""
+    """Each variant's mean with its interval, in percent."""
     if not shown.messages.up:
         return None
-    arms = _first(shown.variants, shown)
-    known = {row: arm.mean for row, arm in enumerate(arms) if isinstance(arm.mean, float)}
-    values = [(mean, arms[row].interval) for row, mean in known.items()]
-    trace = _points(values, [_colour(arms[row], shown) for row in known], hover="%{x:.1f} %")
-    trace["y"] = list(known)
-    return _rows([trace], [arm.variant for arm in arms], "mean reward, %")
+    rows = []
+    for each in _first(shown):
+        row = Row(each.variant, _colour(each, shown))
+        if isinstance(each.mean, float) and isinstance(each.interval, tuple):
+            low, high = each.interval
+            row = Row(row.name, row.colour, 100 * low, 100 * high, 100 * each.mean)
+        rows.append(row)
+    return _over_axis("mean reward, %", rows)
 
 
-def votes(shown: TaskDescription) -> Figure | None:
-    """Each arm's votes against those that eliminate it."""
-    arms = _first(shown.variants, shown)
-    several = len(shown.votes_needed) > 1
-    values = [_share(arm, shown.votes_needed) if several else _votes(arm)[0] for arm in arms]
-    needed = 1.0 if several else shown.votes_needed[0]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "x": values,
-        "y": list(range(len(arms))),
-        "marker": {"color": [_colour(arm, shown) for arm in arms]},
-        "hovertemplate": "%{x}<extra></extra>",
-        "width": 0.55,
-    }
-    title = "votes to drop it, as a share of those needed" if several else "votes to drop it"
-    figure = _rows([bars], [arm.variant for arm in arms], title)
-    figure["layout"]["shapes"] = [_line(needed)]
-    figure["layout"]["xaxis"]["range"] = [0, 1.15 * max([needed, *values])]
-    if not several and figure["layout"]["xaxis"]["range"][1] < 10:
-        figure["layout"]["xaxis"]["dtick"] = 1
-    figure["layout"]["annotations"] = [
-        {"x": needed, "y": 1, "yref": "paper", "text": "needed", "showarrow": False, "yanchor": "bottom"}
-    ]
-    return figure
+def votes(shown: TaskDescription) -> Figure:
+    """Each variant's votes against those that eliminate it; of several instances the largest share of those needed."""
+    needed = shown.votes_needed
+    rows = []
+    for each in _first(shown):
+        counts = each.votes if isinstance(each.votes, tuple) else ()
+        shares = (count / need for count, need in zip(counts, needed, strict=True))
+        rows.append(Row(each.variant, _colour(each, shown), 0, counts[0] if len(needed) == 1 else max(shares)))
+    if len(needed) == 1:
+        return _over_axis(f"votes to drop it; {needed[0]:g} are needed", rows, line=needed[0], least_step=1)
+    return _over_axis("votes to drop it, as a share of those needed", rows, line=1)
 
 
 def lifts(shown: TaskDescription) -> Figure | None:
-    """By how much the leader is better than each other arm, the nearest first."""
+    """By how much the leader is better than each other variant, in points, the nearest first."""
     rivals = sorted(shown.lifts, key=lambda each: each.difference)[:MOST_ROWS]
     if not rivals:
         return None
-    values = [(each.difference, each.difference_interval) for each in rivals]
-    colours = ["@remaining" if each.rival in shown.remaining else "@eliminated" for each in rivals]
-    trace = _points(values, colours, hover="%{x:+.1f} points", symbol="diamond")
-    figure = _rows([trace], [each.rival for each in rivals], f"{_short(str(shown.leader))} is better by, points")
-    figure["layout"]["shapes"] = [_line(0)]
-    return figure
+    rows = [
+        Row(
+            each.rival,
+            "remaining" if each.rival in shown.remaining else "eliminated",
+            100 * each.difference_interval[0],
+            100 * each.difference_interval[1],
+            100 * each.difference,
+        )
+        for each in rivals
+    ]
+    return _over_axis(f"{shown.leader} is better by, points", rows, line=0)
 
 
 def timeline(shown: TaskDescription, now: float) -> Figure:
-    """From when to when each arm was in the race."""
-    arms = _first(shown.variants, shown)
-    end = now if shown.stopped_at is None or shown.status == "finished" else shown.stopped_at
-    ends = [end if arm.eliminated is None else arm.eliminated.at for arm in arms]
-    if shown.winner is not None or shown.status == "finished":
-        last = max((arm.eliminated.at for arm in arms if arm.eliminated is not None), default=end)
-        ends = [last if arm.eliminated is None else stop for arm, stop in zip(arms, ends, strict=True)]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "base": [_date(shown.created)] * len(arms),
-        "x": [1000 * max(stop - shown.created, 0) for stop in ends],
-        "y": list(range(len(arms))),
-        "marker": {"color": [_colour(arm, shown) for arm in arms]},
-        "customdata": [_date(stop) for stop in ends],
-        "hovertemplate": "until %{customdata|%Y-%m-%d %H:%M:%S}<extra></extra>",
-        "width": 0.5,
-    }
-    figure = _rows([bars], [arm.variant for arm in arms], "")
-    figure["layout"]["xaxis"] |= {"type": "date", "tickangle": 0, "nticks": 4}
-    return figure
+    """From when to when each variant was in the race. It ends when the task was stopped, or its winner was found."""
+    end = now if shown.stopped_at is None else shown.stopped_at
+    if shown.status == "finished":
+        end = max((each.eliminated.at for each in shown.variants if each.eliminated is not None), default=end)
+    whole = max(end - shown.created, 1e-3)  # the engine's clock may be ahead of this one
+    rows = []
+    for each in _first(shown):
+        stop = end if each.eliminated is None else each.eliminated.at
+        rows.append(Row(each.variant, _colour(each, shown), 0, round(100 * max(stop - shown.created, 0) / whole, 2)))
+    return Figure("", tuple(rows), ((0, "created"), (100, f"after {duration(whole / DAY)}")))
 
 
 FIGURES: Final[Mapping[str, Callable[[TaskDescription], Figure | None]]] = {
@@ -109,86 +112,34 @@ FIGURES: Final[Mapping[str, Callable[[TaskDescription], Figure | None]]] = {
 # ---- parts
 
 
-def _first(arms: Sequence[VariantView], shown: TaskDescription) -> list[VariantView]:
-    """Those that remain first, if not all have a place; in the order of the task."""
-    if len(arms) <= MOST_ROWS:
-        return list(arms)
-    kept = sorted(arms, key=lambda arm: (arm.state == "eliminated", arm.variant != shown.leader))[:MOST_ROWS]
-    return sorted(kept, key=lambda arm: arm.index)
+def _first(shown: TaskDescription) -> list[VariantView]:
+    """In the order of the task; those that remain first, if not all have a place."""
+    kept = sorted(shown.variants, key=lambda each: (each.state == "eliminated", each.variant != shown.leader))
+    return sorted(kept[:MOST_ROWS], key=lambda each: each.index)
 
 
-def _rows(traces: list[dict[str, Any]], names: Sequence[str], title: str) -> Figure:
-    return {
-        "data": traces,
-        "layout": {
-            "height": ROW * max(len(names), 2) + (90 if title else 75),
-            "xaxis": {"title": {"text": title, "standoff": 8}, "zeroline": False},
-            "yaxis": {
-                "tickvals": list(range(len(names))),
-                "ticktext": [_short(name) for name in names],
-                "range": [len(names) - 0.4, -0.6],
-                "zeroline": False,
-                "showgrid": False,
-                "fixedrange": True,
-            },
-        },
-    }
+def _colour(each: VariantView, shown: TaskDescription) -> Colour:
+    if each.state == "eliminated":
+        return "eliminated"
+    return "leader" if each.variant in (shown.winner, shown.leader) else "remaining"
 
 
-def _line(at: float) -> dict[str, Any]:
-    return {
-        "type": "line",
-        "x0": at,
-        "x1": at,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": "@text", "width": 1.5, "dash": "dot"},
-    }
+def _over_axis(title: str, rows: Sequence[Row], *, line: float | None = None, least_step: float = 0) -> Figure:
+    """Put values, as they are, in their places over an axis of round numbers."""
+    values = [value for row in rows for value in (row.low, row.high, line) if value is not None]
+    raw = max(max(values) - min(values), 1e-9) / STEPS
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = max(least_step, next(times * power for times in (1, 2, 5, 10) if times * power >= raw * 0.999))
+    start, steps = math.floor(min(values) / step) * step, 1
+    while start + steps * step < max(values):
+        steps += 1
 
+    def place(value: float | None) -> float | None:
+        return None if value is None else round(100 * (value - start) / (steps * step), 2)
 
-def _points(
-    values: Sequence[tuple[Any, Any]], colours: list[str], *, hover: str, symbol: str = "circle"
-) -> dict[str, Any]:
-    """Values with their intervals, in points of a hundred; one in a row."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [100 * middle for middle, _ in values],
-        "y": list(range(len(values))),
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "arrayminus": [100 * max(middle - low, 0) for middle, (low, _) in values],
-            "array": [100 * max(high - middle, 0) for middle, (_, high) in values],
-            "thickness": 2,
-            "width": 5,
-            "color": "@faint",
-        },
-        "marker": {"size": 11, "symbol": symbol, "color": colours},
-        "hovertemplate": f"{hover}<extra></extra>",
-    }
-
-
-def _votes(arm: VariantView) -> tuple[int, ...]:
-    return () if arm.votes is UNSET else tuple(arm.votes)
-
-
-def _share(arm: VariantView, needed: Sequence[float]) -> float:
-    return max(votes / need for votes, need in zip(_votes(arm), needed, strict=True))
-
-
-def _colour(arm: VariantView, shown: TaskDescription) -> str:
-    if arm.state == "eliminated":
-        return "@eliminated"
-    return "@leader" if arm.variant in (shown.winner, shown.leader) else "@remaining"
-
-
-def _short(name: str) -> str:
-    """A name that fits beside a figure. Plotly reads a little HTML: angle brackets are written out."""
-    cut = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-    return cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _date(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Figure(
+        title,
+        tuple(Row(row.name, row.colour, place(row.low), place(row.high), place(row.mark)) for row in rows),
+        tuple((round(100 * number / steps, 2), f"{start + number * step:.6g}") for number in range(steps + 1)),
+        place(line),
+    )

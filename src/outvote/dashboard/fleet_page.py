@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 from outvote.dashboard.words import STATES
@@ -16,31 +14,11 @@ TROUBLE: Final[tuple[EdgeState, ...]] = ("silent", "missing", "awaited", "alive"
 PAGE: Final = 100
 """Sites in a table."""
 MOST_DOTS: Final = 5_000
-
-
-@dataclass(frozen=True)
-class Run:
-    """So many sites in one state; one that is in trouble stands alone, with its name."""
-
-    state: EdgeState
-    count: int
-    name: str
-
-
-def _runs(sites: Sequence[FleetSite]) -> list[Run]:
-    """A thousand elements, each time something changes, would keep a browser busy."""
-    runs: list[Run] = []
-    for state, group in itertools.groupby(sites, key=lambda site: site.state):
-        names = [site.site for site in group]
-        if state in ("alive", "awaited"):
-            runs.append(Run(state, len(names), ""))
-        else:
-            runs += [Run(state, 1, name) for name in names]
-    return runs
+"""Sites in one state that are drawn as dots."""
 
 
 def fleet(server: SyncServer, asked: Mapping[str, str]) -> dict[str, Any]:
-    """`runs` are all sites in the order of their names, those that are alike as one; `rows` are those of this page."""
+    """`dots` are all sites by state, those in trouble first; `rows` are those of this page."""
     listed = site_list(server)
     query, state = asked.get("q", "").strip(), asked.get("state", "")
     wanted = [
@@ -54,7 +32,7 @@ def fleet(server: SyncServer, asked: Mapping[str, str]) -> dict[str, Any]:
     page = min(max(int(number), 1), pages) if number.isascii() and number.isdigit() and len(number) < 9 else 1
     return {
         "fleet": listed,
-        "runs": _runs(listed.sites[:MOST_DOTS]),
+        "dots": {state: "■" * min(listed.counts[state], MOST_DOTS) for state in TROUBLE},
         "rows": wanted[(page - 1) * PAGE : page * PAGE],
         "meanings": STATES,
         "query": query,

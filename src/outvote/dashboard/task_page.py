@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from outvote.dashboard import charts, words
@@ -21,14 +18,6 @@ from outvote.server.admin.views import TaskDescription, VariantView
 
 MOST_SITES: Final = 12
 """Sites that are listed; the page of the fleet has all."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened to the task."""
-
-    at: float
-    what: str
 
 
 def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
@@ -47,7 +36,8 @@ def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
         "disagreement": words.disagreement(shown),
         "variants": _ordered(shown),
         "lifts": lifts,
-        "figures": _figures(shown, present.figures, now),
+        "figures": {name: charts.FIGURES[name](shown) for name in present.figures},
+        "timeline": charts.timeline(shown, now),
         "events": _events(shown),
         "forecast": forecast(shown, ask, now) if shown.status == "running" else None,
         "bound": bound,
@@ -73,27 +63,21 @@ def _ordered(shown: TaskDescription) -> list[VariantView]:
     return sorted(shown.variants, key=place)
 
 
-def _figures(shown: TaskDescription, names: Iterable[str], now: float) -> dict[str, str]:
-    """By name, as the page's script reads them."""
-    figures = {name: figure for name in names if (figure := charts.FIGURES[name](shown)) is not None}
-    figures["timeline"] = charts.timeline(shown, now)
-    return {name: json.dumps(figure, separators=(",", ":")) for name, figure in figures.items()}
-
-
-def _events(shown: TaskDescription) -> list[Event]:
-    events = [Event(shown.created, "created")]
+def _events(shown: TaskDescription) -> list[tuple[float, str]]:
+    """What happened to the task, and when."""
+    events = [(shown.created, "created")]
     for arm in shown.variants:
         if arm.eliminated is not None:
             after = f"after {plural(arm.eliminated.after_messages, 'message')}"
-            events.append(Event(arm.eliminated.at, f"{arm.variant} is out, {after}"))
-    events += [Event(each.at, words.discounted(each.site, each.messages)) for each in shown.discounted]
+            events.append((arm.eliminated.at, f"{arm.variant} is out, {after}"))
+    events += [(each.at, words.discounted(each.site, each.messages)) for each in shown.discounted]
     if shown.stopped_at is not None:
-        events.append(Event(shown.stopped_at, "stopped"))
-    events.sort(key=lambda event: event.at)
+        events.append((shown.stopped_at, "stopped"))
+    events.sort(key=lambda event: event[0])
     if shown.winner is not None:
         last = max(arm.eliminated.at for arm in shown.variants if arm.eliminated is not None)
-        place = max(number for number, event in enumerate(events) if event.at == last)
-        events.insert(place + 1, Event(last, f"{shown.winner} wins"))
+        place = max(number for number, (at, _) in enumerate(events) if at == last)
+        events.insert(place + 1, (last, f"{shown.winner} wins"))
     return events
 
 

@@ -16,8 +16,6 @@ STATES = {
     "missing": "named by a task, and never heard of",
 }
 """What is meant by the state of a site."""
-
-
 STRANGE = 5.0
 """Standard deviations of disagreement between sites that somebody should hear of, though nothing is held back yet."""
 

@@ -125,15 +125,9 @@ class ServerCollector(Collector):
             "Requests turned away at the door, by reason.",
             *(({"reason": reason}, count) for reason, count in sorted(self._refusals.counts.items())),
         )
-        for name, text, count in (
-            ("outvote_http_unfinished_requests_total", "Requests not finished in time.", self._traffic.unfinished),
-            (
-                "outvote_http_turned_away_connections_total",
-                "Connections beyond a limit.",
-                self._traffic.turned_away,
-            ),
-        ):
-            yield counter(name, text, one(count))
+        unfinished, turned_away = one(self._traffic.unfinished), one(self._traffic.turned_away)
+        yield counter("outvote_http_unfinished_requests_total", "Requests not finished in time.", unfinished)
+        yield counter("outvote_http_turned_away_connections_total", "Connections beyond a limit.", turned_away)
 
 
 class CountRequests:

@@ -6,7 +6,6 @@ const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName &
 
 export function morph(from, to, { children = false } = {}) {
   if (!children) takeAttributes(from, to);
-  if (from.classList?.contains("chart")) return; // what is inside belongs to the figures
   const keyed = new Map();
   for (const child of from.childNodes) if (key(child)) keyed.set(key(child), child);
   let next = from.firstChild;
@@ -35,12 +34,10 @@ export function morph(from, to, { children = false } = {}) {
 
 function takeAttributes(from, to) {
   if (from.matches("input, textarea, select")) return; // what somebody types is theirs
-  const chart = from.classList.contains("chart"); // class and style are Plotly's by now
   for (const { name, value } of to.attributes) {
-    if (chart && name === "class") continue;
     if (from.getAttribute(name) !== value) from.setAttribute(name, value);
   }
   for (const { name } of [...from.attributes]) {
-    if (!to.hasAttribute(name) && name !== "open" && !chart) from.removeAttribute(name);
+    if (!to.hasAttribute(name) && name !== "open") from.removeAttribute(name);
   }
 }

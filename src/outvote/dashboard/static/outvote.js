@@ -2,7 +2,6 @@
 // Without this script every page works; it then shows what was known when it was loaded.
 
 import { morph } from "./morph.js";
-import { drawAll } from "./charts.js";
 
 const LEAST_PAUSE = 1000; // milliseconds between two looks
 const live = document.getElementById("live");
@@ -54,7 +53,6 @@ async function refresh() {
     tellTimes(found);
     document.title = found.title;
     morph(document.getElementById("main"), found.getElementById("main"));
-    drawAll();
   } catch { /* the server is away: the next connection looks again */ }
   busy = false;
   last = performance.now();
@@ -114,7 +112,6 @@ function wear(name) {
   if (name) { document.documentElement.dataset.theme = name; localStorage.setItem("theme", name); }
   else { delete document.documentElement.dataset.theme; localStorage.removeItem("theme"); }
   theme.textContent = THEMES[name];
-  drawAll({ again: true });
 }
 
 theme.hidden = false;
@@ -123,7 +120,6 @@ theme.addEventListener("click", () => {
   const now = document.documentElement.dataset.theme ?? "";
   wear(order[(order.indexOf(now) + 1) % order.length]);
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll({ again: true }));
 
 // ---- filters show at once what they find
 
@@ -192,15 +188,3 @@ if (topics) {
   // What nobody tells: a site falls silent, days pass.
   setInterval(refreshSoon, 30000);
 } else show("still");
-// The library of the figures is large: it comes when all else is there, and the page is in use meanwhile.
-const figures = document.querySelector("meta[name=figures]");
-if (figures) {
-  const bring = () => {
-    const library = document.createElement("script");
-    library.src = figures.content;
-    library.addEventListener("load", () => drawAll());
-    document.head.append(library);
-  };
-  if (document.readyState === "complete") bring();
-  else addEventListener("load", () => setTimeout(bring));
-}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Any, get_args
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from typing import Any, Final, get_args
 
 import msgspec
 from starlette.applications import Starlette
@@ -46,6 +46,11 @@ from outvote.web.refusals import Refusals
 
 PATIENCE = 10.0
 """Seconds until a change must be stored."""
+CHANGES: Final[Mapping[str, Callable[[SyncServer, str], Awaitable[None]]]] = {
+    "stop": SyncServer.stop_task,
+    "kill": functools.partial(SyncServer.switch, killed=True),
+    "revive": functools.partial(SyncServer.switch, killed=False),
+}
 
 
 @functools.cache
@@ -73,9 +78,7 @@ class Admin:
         return {
             "/v1/tasks": {"GET": self.list, "POST": self.create},
             "/v1/tasks/{task}": {"GET": self.show, "DELETE": self.delete},
-            "/v1/tasks/{task}/stop": {"POST": self.stop},
-            "/v1/tasks/{task}/kill": {"POST": functools.partial(self.switch, True)},
-            "/v1/tasks/{task}/revive": {"POST": functools.partial(self.switch, False)},
+            **{f"/v1/tasks/{{task}}/{verb}": {"POST": functools.partial(self.change, verb)} for verb in CHANGES},
             "/v1/tasks/{task}/expectation": {"PUT": self.expect},
             "/v1/sites": {"GET": self.sites},
             "/v1/sites/{site}/discount": {"POST": self.discount},
@@ -93,14 +96,9 @@ class Admin:
         created = await self.create_task(task)
         return answer(summary(created), status=201, headers={"Location": f"/v1/tasks/{created.task_id}"})
 
-    async def stop(self, request: Request) -> Response:
+    async def change(self, verb: str, request: Request) -> Response:
         state = self.find(request)
-        await self.stored(self.server.stop_task(state.task_id))
-        return answer(summary(state))
-
-    async def switch(self, killed: bool, request: Request) -> Response:
-        state = self.find(request)
-        await self.stored(self.server.switch(state.task_id, killed=killed))
+        await self.change_task(verb, state.task_id)
         return answer(summary(state))
 
     async def delete(self, request: Request) -> Response:
@@ -126,6 +124,10 @@ class Admin:
         if site not in self.server.monitor.edge_names():
             raise Refused(404, "unknown-site", f"unknown site: got {site!r}; `outvote task sites` lists them all")
         return answer(Discounted(site, tasks))
+
+    async def change_task(self, verb: str, task_id: str) -> None:
+        """Stop, kill or revive a task; return once that is in the log."""
+        await self.stored(CHANGES[verb](self.server, task_id))
 
     async def create_task(self, task: Task) -> TaskState:
         """Create a task and return its state, once it is in the log."""

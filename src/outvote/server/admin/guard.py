@@ -88,11 +88,8 @@ class AdminGuard:
         scope.setdefault("state", {}).update(visitor=verdict, look=look)
         if scope["path"] in OPEN:
             return None
-        if verdict.role is None:
-            return NO_TOKEN[verdict.why]
-        if verdict.role == "application":
-            return NOT_FOR_SERVERS
-        return ONLY_LOOKS if verdict.role == "viewer" and scope["method"] not in LOOKS else None
+        only_looks = verdict.role == "viewer" and scope["method"] not in LOOKS
+        return refusal_of(verdict) or (ONLY_LOOKS if only_looks else None)
 
     def _answer(self, request: Request, refusal: Refusal) -> Response:
         wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
@@ -100,6 +97,13 @@ class AdminGuard:
             return RedirectResponse(login_path(request, refusal.reason), status_code=303)
         headers = {name.decode(): value.decode() for name, value in refusal.headers}
         return self._refuse(request, refusal.problem, headers)
+
+
+def refusal_of(verdict: Verdict) -> Refusal | None:
+    """Refuse a token that is not valid, or not for servers."""
+    if verdict.role is None:
+        return NO_TOKEN[verdict.why]
+    return NOT_FOR_SERVERS if verdict.role == "application" else None
 
 
 def visitor(request: Request) -> Verdict | None:
