@@ -101,4 +101,4 @@ def test_a_page_whose_token_is_revoked_leads_to_the_login(secured: Running, hold
         until(lambda: status() == 401, "it is revoked")
         made = client.post("/v1/tasks", json={**TALLY, "name": "news"}, headers=holders.header("ops"))
         assert made.status_code == 201  # of which the page hears, and looks again
-    expect(page.get_by_role("main")).to_contain_text("not known here any more")
+    expect(page.get_by_role("main")).to_contain_text("not known here")
