@@ -20,16 +20,15 @@ import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from docs.blocks import ANY_FENCE, BLOCKS, DOCS, DOCUMENTS, FENCE, ROOT, Block
 from outvote.cli.main import main, make_parser
-from outvote.core import task as tasks
 from outvote.edge import openapi as edge_openapi
 from outvote.engine.process import find_binary
+from outvote.presenters.task_fields import task_of
 from outvote.server.admin import openapi as admin_openapi
 
 WALKED = {
@@ -185,9 +184,8 @@ def test_json_is_json(block: Block) -> None:
 
 
 def read_toml(block: Block) -> None:
-    """A task, with what `outvote task create` puts in."""
-    given: dict[str, Any] = {"protocol": "tally", "epsilon": 0, "delta": 0.05}
-    tasks.Task(**(given | tomllib.loads(block.text)))
+    """A task, as `outvote task create` reads it."""
+    task_of(tomllib.loads(block.text))
 
 
 def read_ini(block: Block) -> None:

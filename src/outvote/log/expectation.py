@@ -42,9 +42,9 @@ def _check(field: str, value: Any, allowed: str, is_allowed: Any) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTask(f"must be a number {allowed}, got {str(value)[:80]!r}", field=field, code="type")
+        raise InvalidTask(f"must be a number {allowed}, got {repr(value)[:80]}", field=field, code="type")
     if not is_allowed(value):
-        raise InvalidTask(f"must be a number {allowed}, got {value!r}", field=field, code="range")
+        raise InvalidTask(f"must be a number {allowed}, got {repr(value)[:80]}", field=field, code="range")
 
 
 def read_expectation(payload: bytes) -> Expectation:
