@@ -70,9 +70,9 @@ class Gallery:
         return task
 
     def _held(self) -> str:
-        """What one site likes is not what the other does."""
-        task = self.fleet.create("gallery-held", sites=["ams", "bog"], delta=1e-6)
-        means = {"ams": {"good": 1.0, "bad": 0.3}, "bog": {"good": 0.1, "bad": 0.3}}
+        """One site's rewards are far from the other's; neither can decide before both have reported."""
+        task = self.fleet.create("gallery-held", sites=["ams", "bog"], delta=1e-20)
+        means = {"ams": {"good": 1.0, "bad": 0.8}, "bog": {"good": 0.2, "bad": 0.0}}
         self.fleet.visit("gallery-held", means, done=lambda shown: shown["status"] == "held", events=24)
         return task
 
