@@ -44,7 +44,7 @@ REFUSED = [
     (422, b"[1]", "an expectation must be an object, like {"),
     (422, b'{"colour": 1}', "colour is no field of an expectation"),
     (422, b'{"traffic": "much"}', "traffic must be a number above 0 and at most 10^15, got 'much'"),
-    (422, b'{"traffic": true}', "traffic must be a number above 0 and at most 10^15, got 'True'"),
+    (422, b'{"traffic": true}', "traffic must be a number above 0 and at most 10^15, got True"),
     (422, b'{"traffic": 0}', "traffic must be a number above 0 and at most 10^15, got 0"),
     (422, b'{"traffic": NaN}', "traffic must be a number above 0 and at most 10^15, got nan"),
     (422, b'{"traffic": 1e16}', "traffic must be a number above 0 and at most 10^15, got 1e+16"),

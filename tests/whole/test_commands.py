@@ -271,7 +271,7 @@ def test_a_task_whose_expectation_was_not_stored_is_said_to_be_there(
     )
 
 
-def test_edges_are_listed_with_their_state(
+def test_sites_are_listed_with_their_state(
     server: Running, start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
@@ -283,14 +283,14 @@ def test_edges_are_listed_with_their_state(
     until(lambda: task(capsys, server, "sites")["counts"]["alive"] == 1)
     found = task(capsys, server, "sites")
     assert [(each["site"], each["state"]) for each in found["sites"]] == [("ams", "alive"), ("fra", "awaited")]
-    assert main([*at, "--json", str(tmp_path / "edges.json")]) == 0
+    assert main([*at, "--json", str(tmp_path / "sites.json")]) == 0
     header, ams, fra, told = capsys.readouterr().out.splitlines()
-    assert header.split() == ["edge", "state", "last", "sign", "messages", "bits", "lives"]
+    assert header.split() == ["site", "state", "last", "sign", "messages", "bits", "lives"]
     assert ams.split()[:2] == ["ams", "alive"]
     assert ams.split()[3:] == ["s", "ago", "0", "0"]
     assert fra.split() == ["fra", "awaited", "never", "0", "0"]
-    assert told == "2 edges: 1 alive, 1 awaited"
-    assert json.loads((tmp_path / "edges.json").read_text())["silent_after"] == found["silent_after"]
+    assert told == "2 sites: 1 alive, 1 awaited"
+    assert json.loads((tmp_path / "sites.json").read_text())["silent_after"] == found["silent_after"]
 
 
 def test_times_are_told_in_the_zone_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:

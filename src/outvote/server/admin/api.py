@@ -47,9 +47,9 @@ from outvote.web.refusals import Refusals
 PATIENCE = 10.0
 """Seconds until a change must be stored."""
 CHANGES: Final[Mapping[str, Callable[[SyncServer, str], Awaitable[None]]]] = {
-    "stop": SyncServer.stop_task,
-    "kill": functools.partial(SyncServer.switch, killed=True),
-    "revive": functools.partial(SyncServer.switch, killed=False),
+    "stop": lambda server, task: server.stop_task(task),
+    "kill": lambda server, task: server.switch(task, killed=True),
+    "revive": lambda server, task: server.switch(task, killed=False),
 }
 
 
