@@ -34,7 +34,7 @@ PAGES = {
     "held": "/tasks/mail-subject",
     "finished": "/tasks/banner",
     "private": "/tasks/price-layout",
-    "new": "/tasks/new?plan=1&name=checkout-button-2&arms=classic%0Abold%0Agreen&players=20&traffic=50000"
+    "new": "/tasks/new?plan=1&name=checkout-button-2&variants=classic%0Abold%0Agreen&sites=20&traffic=50000"
     "&difference=0.02&baseline=0.1&protocol=tally&delta=0.05&epsilon=0",
     "stop": "/tasks/checkout-button/stop",
     "fleet": "/fleet",
