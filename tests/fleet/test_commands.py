@@ -195,7 +195,7 @@ def test_no_command_shows_a_secret_but_a_new_token_once(made: Shell) -> None:
         (["add", "a", "b", "--https", "10.0.0.1"], "one by one"),
         (["add", "a", "--https", "a b"], "must be a name like"),
         (["add", "a", "--certificate", "x", "--key", "y"], "needs --https HOST"),
-        (["revoke", "nobody"], "edge 'nobody' is unknown, there are ['paris', 'tokyo']"),
+        (["revoke", "nobody"], "edge 'nobody' is unknown, there are 'paris', 'tokyo'"),
         (["renew"], "nothing to renew"),
         (["renew", "paris", "nobody"], "is unknown"),
         (["renew", "paris", "--all"], "not both"),

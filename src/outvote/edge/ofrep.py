@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from outvote.core.errors import one_of
 from outvote.edge.bodies import JSON, Answer, answer, encode
 from outvote.edge.hosted_task import HostedTask
 from outvote.edge.site import Edge
@@ -94,7 +95,7 @@ class Ofrep:
     def _one(self, key: str) -> Answer:
         task = self._tasks.get(key)
         if task is None:
-            names = sorted(self._tasks) or "none"
+            names = one_of(sorted(self._tasks)) or "none"
             return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {names}", key)
         arm, ticket = self._edge.decide(task)
         return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
@@ -109,7 +110,7 @@ class Ofrep:
         for tag in tags:
             if tag == _tag(tasks, self._assign(tasks, tag)):
                 return Answer(304, [(b"etag", f'"{tag}"'.encode("latin-1"))], b"")
-        arms = self._assign(tasks, tags[0] if tags else "")
+        arms = self._assign(tasks, ".".join(reversed(tags)))  # of several variants of a task, that of the first tag
         flags = tuple(
             _evaluation(task, arm, {"exposure": True} if _reason(task) == "SPLIT" else {})
             for task, arm in zip(tasks, arms, strict=True)

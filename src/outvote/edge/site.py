@@ -17,7 +17,7 @@ from typing import Any
 
 from outvote.concurrency import cancel
 from outvote.core import protocols
-from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask
+from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask, one_of
 from outvote.core.events import check_arm, check_reward
 from outvote.core.task import MAX_COUNT, Task
 from outvote.edge.hosted_task import HostedTask, restored, saved
@@ -99,7 +99,7 @@ class Edge:
         task = self.tasks.get(name)
         if task is None:
             check_name("a task's name", name)
-            raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {sorted(self.tasks) or 'none'}")
+            raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {one_of(sorted(self.tasks)) or 'none'}")
         return task
 
     def decide(self, task: HostedTask) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from outvote.access.tokens import Token, make_token
-from outvote.core.errors import InvalidConfiguration
+from outvote.core.errors import InvalidConfiguration, one_of
 from outvote.fleet.addresses import check_host
 from outvote.fleet.brought import ExternalCertificate, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_certificate
@@ -193,7 +193,7 @@ def remove_token(fleet: Fleet, name: str, *, edge: str | None = None) -> int:
         tokens = _tokens(draft, edge)
         left = [each for each in tokens if each.name != name]
         if len(left) == len(tokens):
-            problem = f"{name!r} is unknown, there are {sorted({each.name for each in tokens}) or 'none'}"
+            problem = f"{name!r} is unknown, there are {one_of(sorted({each.name for each in tokens})) or 'none'}"
             raise InvalidConfiguration(problem, field="token", code="unknown")
         _set_tokens(draft, edge, left)
         return len(tokens) - len(left)
@@ -219,7 +219,7 @@ def _member(draft: Draft, name: str | None) -> Member:
         return draft.state.servers
     member = draft.state.edges.get(check_edge_name(name))
     if member is None:
-        problem = f"{name!r} is unknown, there are {sorted(draft.state.edges) or 'none'}"
+        problem = f"{name!r} is unknown, there are {one_of(sorted(draft.state.edges)) or 'none'}"
         raise InvalidConfiguration(problem, field="edge", code="unknown")
     return member
 
