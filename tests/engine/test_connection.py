@@ -251,5 +251,5 @@ def test_what_a_credential_says(folder: Path, tmp_path: Path) -> None:
 
 def test_a_ca_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(json.dumps({}))
-    with pytest.raises(InvalidConfiguration, match="no certificates can be read"):
+    with pytest.raises(InvalidConfiguration, match="is not a CA certificate"):
         Access(tmp_path / "edge.creds", tmp_path / "ca.pem").context()

@@ -13,7 +13,6 @@ from collections import UserString
 from dataclasses import dataclass
 from pathlib import Path
 
-from outvote.access.tls import client_context
 from outvote.core.errors import InvalidConfiguration
 
 
@@ -29,7 +28,12 @@ class Access:
 
     def context(self) -> ssl.SSLContext:
         """Return the TLS context for connections to engines: it trusts only certificates of this fleet."""
-        return client_context(self.ca)
+        try:
+            context = ssl.create_default_context(cafile=str(self.ca))
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidConfiguration(f"{str(self.ca)!r} is not a CA certificate: {error}") from None
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
 
     @property
     def files(self) -> list[Path]:
