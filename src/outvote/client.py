@@ -20,7 +20,6 @@ import logging
 import ssl
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -109,11 +108,13 @@ class Evaluation:
     """`SPLIT` while the task explores, `STATIC` once it has ended, `DISABLED` while its kill switch is on."""
 
 
-class _Base(ABC, Generic[_Http]):
+class _Base(Generic[_Http]):
     """What both clients have: how they connect, and the troubles they have told, so that an outage is one line.
 
     No line of the log holds a variant, a ticket, a reward, or anything that the edge has said.
     """
+
+    _kind: type[_Http]
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class _Base(ABC, Generic[_Http]):
         """
         if not edge.startswith(("http://", "https://")):
             raise ValueError(f"the edge must be an address like {DEFAULT_EDGE}, got {edge!r}")
-        self._http: _Http = self._open(
+        self._http: _Http = self._kind(
             base_url=edge,
             timeout=timeout,
             trust_env=False,
@@ -140,10 +141,6 @@ class _Base(ABC, Generic[_Http]):
         self._timeout = timeout
         self._lock = threading.Lock()
         self._told: set[tuple[str, str]] = set()
-
-    @abstractmethod
-    def _open(self, **settings: Any) -> _Http:
-        """Make the HTTP client."""
 
     def _fall_back(self, task: str, fallback: str | None, error: EdgeError) -> Decision:
         if fallback is None:
@@ -192,8 +189,7 @@ class _Base(ABC, Generic[_Http]):
 class Client(_Base[httpx.Client]):
     """For ordinary code; may be shared by threads. Make one for each process: connections do not survive a fork."""
 
-    def _open(self, **settings: Any) -> httpx.Client:
-        return httpx.Client(**settings)
+    _kind = httpx.Client
 
     def decide(self, task: str, *, fallback: str | None = None) -> Decision:
         """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
@@ -259,8 +255,7 @@ class Client(_Base[httpx.Client]):
 class AsyncClient(_Base[httpx.AsyncClient]):
     """For asyncio."""
 
-    def _open(self, **settings: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**settings)
+    _kind = httpx.AsyncClient
 
     async def decide(self, task: str, *, fallback: str | None = None) -> Decision:
         """A variant for one event; see `Client.decide`."""

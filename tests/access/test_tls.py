@@ -19,7 +19,8 @@ from helpers.certificates import Authority, replace
 from helpers.operating import served
 from helpers.processes import DEADLINE, comes
 from outvote.access import tls
-from outvote.access.tls import Renewal, client_context, server_context
+from outvote.access.tls import client_context, renew, server_context
+from outvote.access.watched_files import WatchedFiles
 from outvote.core.errors import InvalidConfiguration
 from outvote.server import own_engine
 
@@ -170,34 +171,34 @@ def test_a_certificate_that_is_half_written_or_damaged_changes_nothing_and_is_to
     authority = Authority(tmp_path)
     found = authority.issue()
     context = server_context(found)
-    watch = Renewal(context, found)
+    look = functools.partial(renew, context, found, WatchedFiles(found))
 
     def said() -> list[str]:
         words = [record.getMessage() for record in caplog.records]
         caplog.clear()
         return words
 
-    watch.look()
+    look()
     assert said() == []
     chain, key = authority.make()
     replace(found.chain, chain)  # its key comes a moment later
-    watch.look()
+    look()
     assert said() == []
     assert context.sni_callback is None
     replace(found.key, key)
-    watch.look()
-    watch.look()
+    look()
+    look()
     assert said() == ["certificate_renewed file=https.pem"]
     in_use = context.sni_callback
     assert in_use is not None
     for damage in (lambda: replace(found.key, b"no key"), found.chain.unlink):
         damage()
         for _ in range(4):
-            watch.look()
+            look()
         assert said() == ["certificate_not_loaded file=https.pem"]
         assert context.sni_callback is in_use
     authority.issue()
-    watch.look()
+    look()
     assert said() == ["certificate_renewed file=https.pem"]
 
 

@@ -23,8 +23,7 @@ def test_bits_of_dme_under_a_huffman_code() -> None:
     ledger.send_down(Elimination((0,)))
     ledger.send_down(Elimination((2,)))
     assert ledger.up_bits == 1 + 2 + 3
-    assert ledger.down_bits_per_player == 1 + 3
-    assert ledger.down_bits == 2 * 4
+    assert ledger.down_bits == 2 * (1 + 3)
     assert ledger.total_bits == 14
 
 
@@ -105,9 +104,9 @@ def test_tally_announces_masks_of_those_last_announced(code: str) -> None:
     # K = 6: a mask of 6 bits leaves three; of these one is left: 2 bits. N = 3
     ledger = Ledger(task(6, 3, protocol="tally", code=code))
     ledger.send_down(Elimination((0, 2, 5)))
-    assert (ledger.down_messages, ledger.down_bits_per_player, ledger.down_bits) == (3, 6, 18)
+    assert (ledger.down_messages, ledger.down_bits) == (3, 3 * 6)
     ledger.send_down(Elimination((1, 4)))
-    assert (ledger.down_messages, ledger.down_bits_per_player, ledger.down_bits) == (6, 8, 24)
+    assert (ledger.down_messages, ledger.down_bits) == (6, 3 * 8)
     assert ledger.total_bits == 24
 
 

@@ -51,34 +51,28 @@ def client_context(ca: Path | None) -> ssl.SSLContext:
 
 async def keep_fresh(context: ssl.SSLContext, certificate: Certificate) -> None:
     """Reload a certificate whenever its files change. New connections use the new one. Runs until cancelled."""
-    renewal = Renewal(context, certificate)
+    files = WatchedFiles(certificate)
     while True:
         await asyncio.sleep(LOOK_AGAIN)
-        renewal.look()
+        renew(context, certificate, files)
 
 
-class Renewal:
-    """Replaces the certificate in use by a renewed one, once that is loaded completely."""
+def renew(context: ssl.SSLContext, certificate: Certificate, files: WatchedFiles) -> None:
+    """Replace the certificate in use by a renewed one, once that is loaded completely."""
 
-    def __init__(self, context: ssl.SSLContext, certificate: Certificate) -> None:
-        self._context = context
-        self._certificate = certificate
-        self._files = WatchedFiles(certificate)
-
-    def look(self) -> None:
-        try:
-            if self._files.reload(self._load):
-                event(_log, logging.INFO, "certificate_renewed", file=self._certificate.chain.name)
-        except InvalidConfiguration:
-            event(_log, logging.ERROR, "certificate_not_loaded", file=self._certificate.chain.name)
-
-    def _load(self) -> None:
-        fresh = server_context(self._certificate)
+    def load() -> None:
+        fresh = server_context(certificate)
 
         def use_renewed(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, first: ssl.SSLContext) -> None:
             connection.context = fresh
 
-        self._context.sni_callback = use_renewed  # called at each handshake, also without a server name
+        context.sni_callback = use_renewed  # called at each handshake, also without a server name
+
+    try:
+        if files.reload(load):
+            event(_log, logging.INFO, "certificate_renewed", file=certificate.chain.name)
+    except InvalidConfiguration:
+        event(_log, logging.ERROR, "certificate_not_loaded", file=certificate.chain.name)
 
 
 def _no_password() -> str:

@@ -86,7 +86,12 @@ def read_tokens(path: Path) -> list[Token]:
 
 def tokens_file(tokens: Iterable[Token]) -> bytes:
     """Return the content of a file for `read_tokens`."""
-    return msgspec.json.format(msgspec.json.encode(_File(list(tokens))), indent=1) + b"\n"
+    return json_file(_File(list(tokens)))
+
+
+def json_file(content: msgspec.Struct) -> bytes:
+    """Return the content of a file of JSON that people can read, too."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
 def check_private(path: Path) -> None:

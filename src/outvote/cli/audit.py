@@ -6,10 +6,9 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, number, seconds, tell
+from outvote.cli.options import add_fleet, add_json, tell
 from outvote.core.errors import InvalidConfiguration
-from outvote.core.protocols import REGISTRY
-from outvote.core.task import DEFAULT_PROTOCOL
+from outvote.quantities import number, seconds
 
 if TYPE_CHECKING:
     from outvote.privacy.audit.judge import Verdict
@@ -32,13 +31,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "reads the network learns, ends with 1 if anything is found, and leaves nothing behind.",
         epilog=EXAMPLE,
     )
-    parser.add_argument(
-        "--protocol",
-        default=DEFAULT_PROTOCOL,
-        choices=tuple(REGISTRY),
-        help=f"the protocol to audit ({DEFAULT_PROTOCOL})",
-    )
-    parser.add_argument("--sites", type=number, default=4, help="how many sites, each a process (4)")
+    add_fleet(parser, "the protocol to audit", sites=4)
     parser.add_argument(
         "--events", type=number, default=0, help="go on until there were so many (as many as the task takes)"
     )

@@ -9,9 +9,8 @@ import sys
 from typing import Any
 
 from outvote.cli import serving
-from outvote.cli.options import add_json, number, write_result
-from outvote.core.protocols import REGISTRY
-from outvote.core.task import DEFAULT_PROTOCOL
+from outvote.cli.options import add_fleet, add_json, write_result
+from outvote.quantities import number
 
 EXAMPLE = """\
 examples:
@@ -30,13 +29,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "HTTP, and tell what happened and what crossed the network. It takes some seconds, and leaves nothing behind.",
         epilog=EXAMPLE,
     )
-    parser.add_argument(
-        "--protocol",
-        default=DEFAULT_PROTOCOL,
-        choices=tuple(REGISTRY),
-        help=f"the protocol they follow ({DEFAULT_PROTOCOL})",
-    )
-    parser.add_argument("--sites", type=number, default=8, help="how many sites, each a process (8)")
+    add_fleet(parser, "the protocol they follow", sites=8)
     parser.add_argument("--variants", type=number, help="how many variants (5; votes: 4)")
     parser.add_argument("--rate", type=number, help="events in a second, over all sites (tally: 120; votes: 3000)")
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")

@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from outvote.cli import fleet_actions as do
-from outvote.cli.options import add_action, add_json, number
+from outvote.cli.options import add_action, add_json
+from outvote.quantities import number
 
 EXAMPLE = """\
 examples:
@@ -33,6 +34,8 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     _add_init(actions)
     _add_members(actions)
     _add_renew(actions)
+    for action in actions.choices.values():
+        add_json(action)
     _add_token(actions)
 
 
@@ -62,7 +65,6 @@ def _add_init(actions: argparse._SubParsersAction[Any]) -> None:
         help="where engines that you run yourself keep their files: it is in their nats.conf (/var/lib/nats)",
     )
     _add_brought(action, ca=True)
-    add_json(action)
 
 
 def _add_members(actions: argparse._SubParsersAction[Any]) -> None:
@@ -75,9 +77,8 @@ def _add_members(actions: argparse._SubParsersAction[Any]) -> None:
         help="its API listens for applications on other machines, at HOST: make a certificate and a token, too",
     )
     _add_brought(action)
-    add_json(action)
 
-    add_json(_add(actions, "list", "who is in the fleet, and until when", "list", do.list_all))
+    _add(actions, "list", "who is in the fleet, and until when", "list", do.list_all)
 
     action = _add(
         actions,
@@ -89,17 +90,9 @@ def _add_members(actions: argparse._SubParsersAction[Any]) -> None:
     )
     action.add_argument("edge", metavar="EDGE")
     action.add_argument("--discount", action="store_true", help="what it has sent counts no more in tasks that run")
-    add_json(action)
 
-    add_json(
-        _add(
-            actions,
-            "push",
-            "tell the engine again what the folder says, as after a backup was restored",
-            "push",
-            do.push_again,
-        )
-    )
+    said = "tell the engine again what the folder says, as after a backup was restored"
+    _add(actions, "push", said, "push", do.push_again)
 
 
 def _add_renew(actions: argparse._SubParsersAction[Any]) -> None:
@@ -119,7 +112,6 @@ def _add_renew(actions: argparse._SubParsersAction[Any]) -> None:
     _add_days(action, "what is new", None, "365 for edges, 730 for the rest")
     action.add_argument("--revoke-old", action="store_true", help="old credentials and tokens count no more, at once")
     _add_brought(action)
-    add_json(action)
 
 
 def _add_token(actions: argparse._SubParsersAction[Any]) -> None:
@@ -139,11 +131,11 @@ def _add_token(actions: argparse._SubParsersAction[Any]) -> None:
     )
     _add_days(action, "it", 365)
     _add_edge(action)
-    add_json(action)
     action = _add(tokens, "remove", "forget a token: it counts no more", "token remove ci", do.token_remove)
     action.add_argument("name", metavar="NAME")
     _add_edge(action)
-    add_json(action)
+    for action in tokens.choices.values():
+        add_json(action)
 
 
 def _add(

@@ -1,4 +1,4 @@
-"""What the commands share: numbers, comma-separated lists, and where results are written."""
+"""What the commands share: options, actions, and where results are written."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import InvalidConfiguration
+from outvote.core.protocols import REGISTRY
+from outvote.core.task import DEFAULT_PROTOCOL
 from outvote.files import write_whole
-from outvote.presenters.task_fields import count_or_names, numbers
-from outvote.presenters.task_fields import count_or_numbers as number_or_numbers
-from outvote.quantities import number, seconds
-
-__all__ = [
-    "add_action", "add_json", "add_workers", "check_writable", "count_or_names", "number", "number_or_numbers",
-    "numbers", "seconds", "tell", "write_json", "write_result",
-]  # fmt: skip
+from outvote.quantities import number
 
 
 def add_json(
@@ -27,6 +22,13 @@ def add_json(
 ) -> None:
     """`main` refuses a FILE that cannot be written before the command runs."""
     parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help=says)
+
+
+def add_fleet(parser: argparse.ArgumentParser, says: str, *, sites: int) -> None:
+    """The fleet that a command starts on this machine; `says` is what its protocol is to the command."""
+    says = f"{says} ({DEFAULT_PROTOCOL})"
+    parser.add_argument("--protocol", default=DEFAULT_PROTOCOL, choices=tuple(REGISTRY), help=says)
+    parser.add_argument("--sites", type=number, default=sites, help=f"how many sites, each a process ({sites})")
 
 
 def add_action(
@@ -79,5 +81,5 @@ def write_json(record: dict[str, Any], where: str) -> None:
     text = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
     if where == "-":
         sys.stdout.write(text)
-        return
-    write_whole(where, text)
+    else:
+        write_whole(where, text)

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli.options import add_json, add_workers, number, numbers, write_result
+from outvote.cli.options import add_json, add_workers, write_result
+from outvote.presenters.task_fields import numbers
+from outvote.quantities import number
 
 if TYPE_CHECKING:
     from outvote.paper.verdicts import Claim

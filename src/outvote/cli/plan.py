@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli.options import add_json, number, numbers, write_result
-from outvote.presenters.task_fields import BY_NAME
+from outvote.cli.options import add_json, write_result
+from outvote.presenters.task_fields import BY_NAME, numbers
+from outvote.quantities import number
 
 if TYPE_CHECKING:
     from outvote.planner.plan import Plan

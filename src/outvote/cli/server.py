@@ -111,20 +111,15 @@ def read_setup(args: argparse.Namespace) -> Setup:
     security.check_listening("the API for operators listens at", host, secured)
     urls = args.nats or (",".join(kit.nats) if kit is not None and kit.engine is None else None)
     if urls is None:
-        return Setup(host, as_called(secured, kit), None, own_engine(args, kit, args.engine_host or here))
+        if secured.access is not None and kit is not None:  # it is on this machine, and may be certified by name only
+            secured = replace(secured, access=replace(secured.access, called=urlsplit(kit.nats[0]).hostname))
+        return Setup(host, secured, None, own_engine(args, kit, args.engine_host or here))
     if (args.store, args.engine_port, args.engine_host) != (None, None, None):
         given = "--nats" if args.nats else "the kit"
         problem = f"{given} names an engine that runs already: leave out --store, --engine-port, --engine-host"
         raise InvalidConfiguration(problem, code="conflict")
     security.check_connecting(urls, secured)
     return Setup(host, secured, urls, None)
-
-
-def as_called(secured: Security, kit: MemberKit | None) -> Security:
-    """Our own engine is on this machine, and its certificate may be for its name only."""
-    if secured.access is None or kit is None:
-        return secured
-    return replace(secured, access=replace(secured.access, called=urlsplit(kit.nats[0]).hostname))
 
 
 def own_engine(args: argparse.Namespace, kit: MemberKit | None, host: str) -> Engine:

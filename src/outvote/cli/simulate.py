@@ -7,16 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from outvote.cli.options import (
-    add_json,
-    add_workers,
-    check_writable,
-    count_or_names,
-    number,
-    number_or_numbers,
-    numbers,
-    write_result,
-)
+from outvote.cli.options import add_json, add_workers, check_writable, write_result
+from outvote.presenters.task_fields import count_or_names, count_or_numbers, numbers
+from outvote.quantities import number
 
 if TYPE_CHECKING:
     from outvote.simulation import Result
@@ -46,7 +39,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     what.add_argument("--players", type=number, default=64, help="N: the number of sites (64)")
     what.add_argument("--active-players", type=number, help="N_γ: the most active players (what the activity implies)")
     what.add_argument(
-        "--instances", type=number_or_numbers, help="edme only: M, or an increasing list of N_γ like 1,16,64 (8)"
+        "--instances", type=count_or_numbers, help="edme only: M, or an increasing list of N_γ like 1,16,64 (8)"
     )
     what.add_argument("--quorum", help="how η is chosen: paper or certified (paper)")
     what.add_argument("--code", help="code of arms in messages: binary, truncated or, for tally, implied (its default)")

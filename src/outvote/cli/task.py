@@ -15,11 +15,12 @@ from typing import Any
 
 from outvote.cli import asking
 from outvote.cli.asking import as_json, ask
-from outvote.cli.options import add_action, add_json, number, tell, write_result
+from outvote.cli.options import add_action, add_json, tell, write_result
 from outvote.cli.serving import Failed
 from outvote.core.errors import InvalidConfiguration, InvalidTask, OutvoteError
 from outvote.presenters import task_fields
 from outvote.presenters.formats import plural
+from outvote.quantities import number
 
 EXAMPLE = """\
 examples:
@@ -70,11 +71,10 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         flag, shown = f"--{field.name.replace('_', '-')}", (field.name.rpartition("_")[2]).upper()
         action.add_argument(flag, dest=field.name, metavar=shown, help=field.help + allowed + default)
     _add_expectation(action)
-    add_json(action)
 
-    add_json(_add(actions, "list", "all tasks of the server", "list", partial(look, "tasks")))
+    _add(actions, "list", "all tasks of the server", "list", partial(look, "tasks"))
     said = "all sites of the fleet, and which are alive"
-    add_json(_add(actions, "sites", said, "sites", partial(look, "sites"), more=STATES))
+    _add(actions, "sites", said, "sites", partial(look, "sites"), more=STATES)
     action = _add(
         actions,
         "expect",
@@ -85,7 +85,6 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     action.add_argument("task", metavar="TASK", help="its name or id")
     _add_expectation(action)
-    add_json(action)
     for name, summary, run in (
         ("show", "one task: its variants, messages, bits and sites", partial(look, "task")),
         (
@@ -109,6 +108,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         action.add_argument("task", metavar="TASK", help="its name or id")
         if name == "delete":
             action.add_argument("--yes", action="store_true", help="do not ask first")
+    for action in actions.choices.values():
         add_json(action)
     action = _add(actions, "watch", "follow a task until it has ended", "watch banner", watch)
     action.add_argument("task", metavar="TASK", help="its name or id")

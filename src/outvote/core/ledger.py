@@ -48,7 +48,6 @@ class Ledger:
         self.implied_bits = 0
         """Not in `up_bits`: what it would have cost to name the arm in every tally whose place implies it."""
         self.up_bits_by_player: dict[PlayerId, int] = {}
-        self.down_bits_per_player = 0
         self._players = task.players
         self._codebook = task.entry.codebook(task)
         self._arm_bits = fixed_width(len(task.arms)) if task.code == "implied" else 0
@@ -76,4 +75,3 @@ class Ledger:
         self._announced = [arm for arm in self._announced if arm not in message.arms]
         self.down_messages += self._players
         self.down_bits += bits * self._players
-        self.down_bits_per_player += bits

@@ -148,16 +148,12 @@ class EdgeApi:
                 await send(_NO_CONTENT)
                 await send(_NO_BODY)
                 return
-            if verb == "exposed" and scope["method"] == "POST":
+            shown = verb == "exposed" and scope["method"] == "POST"
+            if shown or path.startswith("/ofrep/"):
                 given = await read_body(scope, receive)
                 if given is None:
                     return
-                response = self._exposed(name, given)
-            elif path.startswith("/ofrep/"):
-                given = await read_body(scope, receive)
-                if given is None:
-                    return
-                response = self._ofrep(scope, given)
+                response = self._exposed(name, given) if shown else self._ofrep(scope, given)
             else:
                 response = self._look_up(scope, name, verb)
         except Exception as error:

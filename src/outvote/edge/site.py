@@ -119,8 +119,7 @@ class Edge:
         if ticket is None:
             return NO_TICKET
         task.dirty = True
-        if task.task.reward_window is not None:
-            self._note_windows(task)
+        self._note_windows(task)
         return ticket
 
     def reward(self, task: HostedTask, arm: int, reward: float, ticket: int | None = None) -> None:

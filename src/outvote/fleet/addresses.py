@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,25 +34,20 @@ class Address:
 def read_address(text: str, *, default_port: int, field: str = "address") -> Address:
     """`HOST`, `HOST:PORT`, `[IPv6]` or `[IPv6]:PORT`. `field` is the name of the value in an error."""
     match = re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?", text)
-    if match is None:
-        raise _refused(text, field)
-    port = default_port if match[2] is None else int(match[2])
-    if not 0 < port <= 65535:
-        raise _refused(text, field)
-    if match[1].startswith("["):
-        try:
+    port = int(match[2] or default_port) if match else 0
+    if match and 0 < port <= 65535:
+        if not match[1].startswith("["):
+            return Address(check_host(match[1], field), port)
+        with suppress(ValueError):
             return Address(str(ipaddress.IPv6Address(match[1][1:-1])), port)
-        except ValueError:
-            raise _refused(text, field) from None
-    return Address(check_host(match[1], field), port)
+    allowed = "HOST or HOST:PORT, like 10.0.0.5:4322, engine.example.org or [fd00::5]:4322"
+    raise InvalidConfiguration(f"must be {allowed}, got {text!r}", field=field)
 
 
 def check_host(text: str, field: str = "host") -> str:
     """A name of the DNS or an IP address, such as a certificate can be made for."""
-    try:
+    with suppress(ValueError):
         return str(ipaddress.ip_address(text))
-    except ValueError:
-        pass
     if not _HOST.fullmatch(text) or re.fullmatch(r"[0-9.]+", text):
         raise InvalidConfiguration(
             f"must be a name like engine.example.org or an address like 10.0.0.5, got {text!r}; write an IPv6 address "
@@ -59,8 +55,3 @@ def check_host(text: str, field: str = "host") -> str:
             field=field,
         )
     return text.lower()
-
-
-def _refused(text: str, field: str) -> InvalidConfiguration:
-    allowed = "HOST or HOST:PORT, like 10.0.0.5:4322, engine.example.org or [fd00::5]:4322"
-    return InvalidConfiguration(f"must be {allowed}, got {text!r}", field=field)

@@ -23,11 +23,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from outvote.access.tokens import json_file
 from outvote.core.errors import InvalidConfiguration, OutvoteError
 from outvote.files import make_private_folder, sync_folder, write_private
 from outvote.fleet import kit_files
 from outvote.fleet.draft import ISSUED, Draft
-from outvote.fleet.state import FILE, FleetFile, read_state, write_state
+from outvote.fleet.state import FILE, FleetFile, read_state
 from outvote.processes import lock
 
 LOCK: Final = "fleet.lock"
@@ -109,7 +110,7 @@ def write_draft(draft: Draft, old: FleetFile | None) -> None:
     write_files(draft.folder, draft.files)
     for parent in {draft.folder, *((draft.folder / name).parent for name in draft.files)}:
         sync_folder(parent)
-    write_private(draft.folder / FILE, write_state(draft.state))
+    write_private(draft.folder / FILE, json_file(draft.state))
     sync_folder(draft.folder)
     # Folders of kits are not synced: a power cut that undoes a rename in them undoes the later removal of the mark.
     edges = draft.state.edges

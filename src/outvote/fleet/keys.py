@@ -44,16 +44,14 @@ def new_key(kind: Kind) -> Key:
 
 def read_key(path: Path, kind: Kind) -> Key:
     """A key from its file, which only its owner can read."""
+    check_private(path)
     try:
-        check_private(path)
         key = Key(path.read_bytes().strip())
     except OSError as error:
         raise InvalidConfiguration(
             f"the key {str(path)!r} cannot be read: {error.strerror}; this needs the whole fleet folder"
         ) from None
-    except (ValueError, binascii.Error, nkeys.NkeysError) as error:
-        if isinstance(error, InvalidConfiguration):
-            raise
+    except (ValueError, binascii.Error, nkeys.NkeysError):
         problem = f"{str(path)!r} holds no key: restore it from your backup of the fleet folder"
         raise InvalidConfiguration(problem) from None
     if not key.public.startswith(kind[0].upper()):

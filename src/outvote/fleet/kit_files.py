@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from outvote.access.kits import Accounts, Certificate, EngineKit, KitFile
-from outvote.access.tokens import tokens_file
+from outvote.access.tokens import json_file, tokens_file
 from outvote.engine import config as engine_conf
 from outvote.fleet.addresses import Address
 from outvote.fleet.draft import ISSUED, Draft
@@ -29,7 +27,7 @@ def central_kits(draft: Draft) -> dict[str, bytes | None]:
     for kit, certificate in engines.items():
         files |= _engine_kit(draft, kit, certificate)
     return files | {
-        "operator/kit.json": _json(KitFile("operator", server=f"https://{state.server_address}")),
+        "operator/kit.json": json_file(KitFile("operator", server=f"https://{state.server_address}")),
         "operator/ca.pem": draft.read("ca.pem"),
         "operator/token": draft.read(f"{ISSUED}/{state.operator_token}.token"),
     }
@@ -43,7 +41,7 @@ def edge_kit(draft: Draft, name: str) -> dict[str, bytes | None]:
 def _member_kit(draft: Draft, folder: str, member: Member, kit: KitFile) -> dict[str, bytes | None]:
     """A credential; and a certificate and tokens if others may call. None is a file that must not be there."""
     files: dict[str, bytes | None] = {
-        "kit.json": _json(kit),
+        "kit.json": json_file(kit),
         "ca.pem": draft.read("ca.pem"),
         f"{kit.kit}.creds": draft.read(f"{ISSUED}/{member.credential.key}.creds"),
         "https.pem": None,
@@ -59,11 +57,11 @@ def _engine_kit(draft: Draft, kit: str, certificate: str) -> dict[str, bytes]:
     """What an engine must know to let the fleet in: no key that could sign anybody in."""
     state = draft.state
     files = {
-        "kit.json": _json(KitFile("engine")),
+        "kit.json": json_file(KitFile("engine")),
         "ca.pem": draft.read("ca.pem"),
         **_certificate(draft, "engine", certificate),
         "operator.jwt": draft.operator_claims().encode() + b"\n",
-        "accounts.json": _json(Accounts(state.system, draft.all_claims())),
+        "accounts.json": json_file(Accounts(state.system, draft.all_claims())),
     }
     if kit in state.engine_kits:
         files["nats.conf"] = _nats_conf(draft, kit).encode()
@@ -103,7 +101,3 @@ def _nats_conf(draft: Draft, kit: str) -> str:
 
 def _certificate(draft: Draft, file: str, name: str) -> dict[str, bytes]:
     return {f"{file}.{kind}": draft.read(f"{ISSUED}/{name}.{kind}") for kind in ("pem", "key")}
-
-
-def _json(content: msgspec.Struct) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"

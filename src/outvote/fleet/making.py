@@ -17,7 +17,7 @@ from outvote.fleet import kit_files
 from outvote.fleet.addresses import Address, check_host
 from outvote.fleet.brought import ExternalCertificate, read_authorities, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_authority, new_certificate
-from outvote.fleet.draft import Draft, check_days
+from outvote.fleet.draft import Draft
 from outvote.fleet.folder import LOCK, UNFINISHED, FleetError, held, write_draft
 from outvote.fleet.keys import new_key
 from outvote.fleet.permissions import SERVER, server_permissions
@@ -42,9 +42,6 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_name("a fleet's name", self.name)
-        check_days(self.days)
-        for each in self.also:
-            check_host(each, "also")
         if len(self.engines) not in (1, 3):
             problem = f"must be given once or three times, got {len(self.engines)}: two cannot outvote a third"
             raise InvalidConfiguration(problem, field="engine", code="range")
@@ -103,7 +100,7 @@ def _new_draft(folder: Path, plan: Plan, *, now: float) -> Draft:
         **{name: key.public for name, key in keys.items()},
         engines=[str(each) for each in plan.engines],
         server=str(plan.server),
-        also=[check_host(each) for each in plan.also],
+        also=[check_host(each, "also") for each in plan.also],
         brought=plan.brought is not None,
         disk=plan.disk,
         store=plan.store,

@@ -144,8 +144,6 @@ def renew_certificates(
         if brought is not None and not draft.state.brought:
             problem = "must be left out, and --key: this fleet signs its certificates itself"
             raise InvalidConfiguration(problem, field="certificate", code="conflict")
-        if brought is None:
-            draft.authority()  # refuses where the user brings them
         sign_all(draft, brought=brought, days=days)
         changed = [*draft.state.engine_kits, "server"]
         if not draft.state.brought:

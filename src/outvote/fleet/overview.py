@@ -7,7 +7,7 @@ from typing import Any
 from outvote.fleet.certificates import expires
 from outvote.fleet.draft import Draft
 from outvote.fleet.folder import Fleet
-from outvote.fleet.state import Member, lasts, standing
+from outvote.fleet.state import Member, lasts
 
 
 def overview(fleet: Fleet) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def overview(fleet: Fleet) -> dict[str, Any]:
             "edges": [_member(name, member, now) for name, member in sorted(state.edges.items())],
             "servers": _member("server", state.servers, now),
             "tokens": _all_tokens(draft),
-            "certificates": [_certificate(draft, each) for each in _certificates(draft)],
+            "certificates": _certificates(draft),
         }
 
 
@@ -33,7 +33,7 @@ def _member(name: str, member: Member, now: float) -> dict[str, Any]:
         "issued": member.credential.issued,
         "expires": member.credential.expires,
         "revoked": member.revoked,
-        "state": standing(member, now),
+        "state": lasts(member.credential.expires, now) if member.revoked is None else "revoked",
         "older": len([each for each in member.older if each.expires > now]),
         "https": member.https,
     }
@@ -55,11 +55,8 @@ def _all_tokens(draft: Draft) -> list[dict[str, Any]]:
     ]
 
 
-def _certificates(draft: Draft) -> list[str]:
+def _certificates(draft: Draft) -> list[dict[str, Any]]:
     edges = [f"edges/{name}/https.pem" for name, each in draft.state.edges.items() if each.https is not None]
-    return ["ca.pem", *(f"{kit}/engine.pem" for kit in draft.state.engine_kits), "server/https.pem", *edges]
-
-
-def _certificate(draft: Draft, name: str) -> dict[str, Any]:
-    ends = expires(draft.read(name))
-    return {"file": name, "expires": ends, "state": lasts(ends, draft.now)}
+    files = ["ca.pem", *(f"{kit}/engine.pem" for kit in draft.state.engine_kits), "server/https.pem", *edges]
+    ends = {name: expires(draft.read(name)) for name in files}
+    return [{"file": name, "expires": at, "state": lasts(at, draft.now)} for name, at in ends.items()]

@@ -128,17 +128,6 @@ def read_state(content: bytes) -> FleetFile:
         raise InvalidConfiguration(problem, field=FILE) from None
 
 
-def write_state(state: FleetFile) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(state), indent=1) + b"\n"
-
-
-def standing(member: Member, now: float) -> str:
-    """How it is with a member: for people and programs."""
-    if member.revoked is not None:
-        return "revoked"
-    return lasts(member.credential.expires, now)
-
-
 def lasts(expires: int, now: float) -> str:
     days = int((expires - now) // DAY)
     if expires <= now:

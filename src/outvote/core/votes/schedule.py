@@ -66,11 +66,6 @@ class Schedule:
             return math.inf
 
 
-def quorum_reached(votes: int, active_players: float) -> bool:
-    """Algorithm 3, line 15, with both sides as real numbers: Σ_n λ^n_k ≥ N_γ/2."""
-    return 2 * votes >= active_players
-
-
 def least_quorum(active_players: float) -> int:
-    """The fewest votes that reach the quorum."""
+    """The fewest votes that reach the quorum of Algorithm 3, line 15: Σ_n λ^n_k ≥ N_γ/2."""
     return math.ceil(active_players / 2)

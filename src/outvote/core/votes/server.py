@@ -19,7 +19,6 @@ from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
 from outvote.core.events import is_index
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.task import Task
-from outvote.core.votes.schedule import quorum_reached
 
 
 class Stream:
@@ -41,6 +40,7 @@ class VoteServer(Announced):
         """Votes received again: harmless, counted for the operator."""
         self.refused = 0
         """Messages refused with an error: each is a fault or an attack."""
+        self._quorums = task.quorums
         self._counts = [[0] * len(task.arms) for _ in task.instances]
         self._votes: dict[PlayerId, list[dict[int, None]]] = {}
         """By player and instance: the arms that it voted against, in order."""
@@ -158,7 +158,7 @@ class VoteServer(Announced):
         if (
             vote.arm in self._eliminated
             or len(self._eliminated) == len(self.task.arms) - 1
-            or not quorum_reached(counts[vote.arm], self.task.instances[vote.instance])
+            or counts[vote.arm] < self._quorums[vote.instance]
         ):
             return []
         self._eliminated.append(vote.arm)
@@ -176,7 +176,7 @@ class VoteServer(Announced):
     def _may_fall(self, arm: int) -> bool:
         return any(
             counts[arm] >= quorum and not self._waits(arm, instance)
-            for instance, (counts, quorum) in enumerate(zip(self._counts, self.task.quorums, strict=True))
+            for instance, (counts, quorum) in enumerate(zip(self._counts, self._quorums, strict=True))
         )
 
     def _waits(self, arm: int, instance: int) -> bool:
@@ -200,18 +200,18 @@ class VoteServer(Announced):
         for index, finished in enumerate(self._finished):
             finished.update(player for player in players if len(self.candidates(player, index)) <= 1)
 
-    @property
-    def _most_votes(self) -> int:
-        """A player keeps at least one arm in each instance."""
-        return len(self.task.instances) * (len(self.task.arms) - 1)
-
     def _check(self, player: PlayerId, vote: Vote) -> None:
         if not isinstance(vote, Vote):
             raise MalformedMessage(f"this server counts votes, got {vote!r}")
-        self._check_vote(vote)
-        self._check_player(player)
-
-    def _check_player(self, player: PlayerId) -> None:
+        if not is_index(vote.arm, len(self.task.arms)):
+            raise UnknownArm.of(vote.arm, len(self.task.arms))
+        if not is_index(vote.instance, len(self.task.instances)):
+            raise MalformedMessage(
+                f"unknown instance: got {vote.instance!r}, allowed is 0 to {len(self.task.instances) - 1}"
+            )
+        most = len(self.task.instances) * (len(self.task.arms) - 1)  # a player keeps at least one arm in each instance
+        if not is_index(vote.sequence, most):
+            raise MalformedMessage(f"a player votes at most {most} times, got a vote with sequence {vote.sequence!r}")
         if self.task.player_names:
             if player not in self.task.player_names:
                 raise UnknownPlayer(f"unknown player: got {player!r}, declared are {list(self.task.player_names)}")
@@ -219,16 +219,4 @@ class VoteServer(Announced):
             raise UnknownPlayer(
                 f"player {player!r} is one more than the {self.task.players} that the task declared: "
                 "more voters would break its guarantee"
-            )
-
-    def _check_vote(self, vote: Vote) -> None:
-        if not is_index(vote.arm, len(self.task.arms)):
-            raise UnknownArm.of(vote.arm, len(self.task.arms))
-        if not is_index(vote.instance, len(self.task.instances)):
-            raise MalformedMessage(
-                f"unknown instance: got {vote.instance!r}, allowed is 0 to {len(self.task.instances) - 1}"
-            )
-        if not is_index(vote.sequence, self._most_votes):
-            raise MalformedMessage(
-                f"a player votes at most {self._most_votes} times, got a vote with sequence {vote.sequence!r}"
             )
