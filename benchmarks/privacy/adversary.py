@@ -48,7 +48,7 @@ def listen(settings: Settings, seed: np.random.SeedSequence) -> Transcript:
     task, means = settings.task, settings.means
     apart = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1))  # of what is drawn for players
     rng = random.Random(int(apart.generate_state(1)[0]))
-    fleet = make_fleet(settings.protocol, task, settings.active_players, rng)
+    fleet = make_fleet(settings, rng)
     if not isinstance(fleet, ServedFleet):
         raise ValueError(f"nothing is sent by {settings.protocol!r}: listen to 'dme', 'edme' or 'tally'")
     arms = len(means)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from outvote.paper.study import CURVE_PLAYERS, FIGURE_6_PLAYERS, PANELS, PLAYERS, panel_name, shared_name
+from outvote.paper.figures import over_players
+from outvote.paper.study import CURVE_PLAYERS, FIGURE_6_PLAYERS, PANELS, Study, panel_name
 from outvote.simulation.plots import Curve, Panel
 from outvote.simulation.results import Result
 from outvote.simulation.settings import Settings
@@ -15,36 +16,32 @@ FLOORS = (3, 7, 15, 31)
 """Tally's anonymity floors on the frontier; the first is the default."""
 BUDGET = 1.0
 """The privacy budget on the frontier."""
-Cell = Callable[..., Settings]
 
 
-def cells(figures: tuple[int, ...], cell: Cell) -> dict[str, Settings]:
+def cells(study: Study) -> dict[str, Settings]:
     """What the second set of figures needs besides the cells of the first."""
     found: dict[str, Settings] = {}
-    for figure in figures:
+    for figure in study.figures:
         if figure == 6:
             for problem in (1, 2):
                 options: dict[str, Any] = {"problem": problem, "activity": "80-20", "players": FIGURE_6_PLAYERS}
-                found[panel_name("tally", problem, "80-20", FIGURE_6_PLAYERS)] = cell(protocol="tally", **options)
+                found[panel_name("tally", problem, "80-20", FIGURE_6_PLAYERS)] = study.cell(protocol="tally", **options)
             continue
         problem, activity = PANELS[figure]
-        for players in PLAYERS:
-            found[panel_name("tally", problem, activity, players)] = cell(
-                protocol="tally", problem=problem, activity=activity, players=players,
-                grid=200 if players == CURVE_PLAYERS else 1,
-            )  # fmt: skip
+        found |= study.over_players("tally", problem, activity)
         setting: dict[str, Any] = {"problem": problem, "activity": activity, "players": CURVE_PLAYERS}
-        found[panel_name("edme", problem, activity, CURVE_PLAYERS)] = cell(protocol="edme", instances=8, **setting)
+        found[panel_name("edme", problem, activity, CURVE_PLAYERS)] = study.cell(
+            protocol="edme", instances=8, **setting
+        )
         for floor in FLOORS[1:]:
-            found[floor_name(problem, activity, floor)] = cell(protocol="tally", floor=floor, **setting)
-        found[private_name(problem, activity)] = cell(protocol="tally", privacy_budget=BUDGET, **setting)
+            found[floor_name(problem, activity, floor)] = study.cell(protocol="tally", floor=floor, **setting)
+        found[private_name(problem, activity)] = study.cell(protocol="tally", privacy_budget=BUDGET, **setting)
     return found
 
 
 def floor_name(problem: int, activity: str, floor: int) -> str:
-    if floor == FLOORS[0]:
-        return panel_name("tally", problem, activity, CURVE_PLAYERS)
-    return f"{panel_name('tally', problem, activity, CURVE_PLAYERS)}, floor {floor}"
+    default = panel_name("tally", problem, activity, CURVE_PLAYERS)
+    return default if floor == FLOORS[0] else f"{default}, floor {floor}"
 
 
 def private_name(problem: int, activity: str) -> str:
@@ -65,8 +62,7 @@ def _with_tally(panel: Panel, results: Mapping[str, Result]) -> Panel:
         added = Curve.at_horizon("tally", [panel.curves[0].x[0], panel.curves[0].x[-1]], [cell, cell])
     elif part == "a":
         problem, activity = PANELS[figure]
-        swept = [results[panel_name("tally", problem, activity, players)] for players in PLAYERS]
-        added = Curve.at_horizon("tally", [*map(float, PLAYERS)], swept)
+        added = over_players(results, "tally", problem, activity)
     else:
         problem, activity = PANELS[figure]
         cell = results[panel_name("tally", problem, activity, CURVE_PLAYERS)]
@@ -86,25 +82,18 @@ def _frontier(figure: int, results: Mapping[str, Result]) -> Panel:
 
     floors = [results[floor_name(problem, activity, floor)] for floor in FLOORS]
     private = results[private_name(problem, activity)]
-    curves = [
-        Curve.at_horizon(protocol, [result.bits.total], [result], [""])
-        for protocol, result in (
-            ("me-local", results[panel_name("me-local", problem, activity, CURVE_PLAYERS)]),
-            ("dme", results[panel_name("dme", problem, activity, CURVE_PLAYERS)]),
-            ("edme", results[panel_name("edme", problem, activity, CURVE_PLAYERS)]),
-            ("me-unlimited", results[shared_name("me-unlimited", problem)]),
-            ("ucb-unlimited", results[shared_name("ucb-unlimited", problem)]),
-        )
-    ]
+    curves = []
+    for protocol in ("me-local", "dme", "edme", "me-unlimited", "ucb-unlimited"):
+        result = results[panel_name(protocol, problem, activity, CURVE_PLAYERS)]
+        curves.append(Curve.at_horizon(protocol, [result.bits.total], [result], [""]))
     curves += [
         Curve.at_horizon("tally", [result.bits.total for result in floors], floors, [str(floor) for floor in FLOORS]),
         Curve.at_horizon("tally-named", [result.bits.with_arm for result in floors], floors, ["" for _ in FLOORS]),
         Curve.at_horizon("tally-private", [private.bits.total], [private], [""]),
     ]
-    players = "uniform" if activity == "uniform" else "80-20"
     return Panel(
         name=f"frontier-{figure}",
-        title=f"Problem {problem}, {CURVE_PLAYERS} players, {players}: what regret costs in bits (numbers: floors)",
+        title=f"Problem {problem}, {CURVE_PLAYERS} players, {activity}: what regret costs in bits (numbers: floors)",
         x_label="bits, up and down",
         curves=curves,
         log_y=True,

@@ -41,7 +41,7 @@ def prepare(folder: Path, *, resume: bool) -> None:
 
 def all_cells(study: Study) -> dict[str, Settings]:
     """The cells of the paper's figures, of its claims, and of what goes beyond."""
-    return beyond.cells(study.figures, study.cell) | study.cells()
+    return beyond.cells(study) | study.cells()
 
 
 def build(

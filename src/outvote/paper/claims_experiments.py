@@ -16,17 +16,24 @@ from outvote.paper.study import (
     active_name,
     over_name,
     panel_name,
-    shared_name,
 )
 from outvote.paper.verdicts import DOES_NOT, HOLDS, IN_PART, Results, Verdict
 
 
+def _regret(results: Results, protocol: str, problem: int, activity: str, players: int) -> list[float]:
+    """At the horizon, trial by trial."""
+    return results[panel_name(protocol, problem, activity, players)].per_trial.regret
+
+
+def _ratio(results: Results, top: str, bottom: str, problem: int, activity: str, players: int) -> Estimate:
+    """Of two regrets."""
+    where = problem, activity, players
+    return statistics.ratio(_regret(results, top, *where), _regret(results, bottom, *where))
+
+
 def behind_unlimited(study: Study, results: Results) -> Verdict:
     ratios = {
-        (problem, players): statistics.ratio(
-            results[panel_name("dme", problem, "uniform", players)].per_trial.regret,
-            results[shared_name("me-unlimited", problem)].per_trial.regret,
-        )
+        (problem, players): _ratio(results, "dme", "me-unlimited", problem, "uniform", players)
         for problem in (1, 2)
         for players in PLAYERS
     }
@@ -61,8 +68,8 @@ def ahead_of_local(study: Study, results: Results) -> Verdict:
     for players in PLAYERS[:-1]:
         gains = [
             statistics.difference(
-                results[panel_name("me-local", problem, "uniform", players)].per_trial.regret,
-                results[panel_name("dme", problem, "uniform", players)].per_trial.regret,
+                _regret(results, "me-local", problem, "uniform", players),
+                _regret(results, "dme", problem, "uniform", players),
             )
             for problem in (1, 2)
         ]
@@ -77,13 +84,7 @@ def ahead_of_local(study: Study, results: Results) -> Verdict:
 
 
 def ahead_at_64(study: Study, results: Results) -> Verdict:
-    ratios = [
-        statistics.ratio(
-            results[panel_name("me-local", problem, "uniform", CURVE_PLAYERS)].per_trial.regret,
-            results[panel_name("dme", problem, "uniform", CURVE_PLAYERS)].per_trial.regret,
-        )
-        for problem in (1, 2)
-    ]
+    ratios = [_ratio(results, "me-local", "dme", problem, "uniform", CURVE_PLAYERS) for problem in (1, 2)]
     least = min(ratios, key=lambda estimate: estimate.value)
     verdict = HOLDS if least.low > 1 else DOES_NOT
     return least, verdict, (
@@ -93,10 +94,7 @@ def ahead_at_64(study: Study, results: Results) -> Verdict:
 
 
 def _ucb_ratio(results: Results, problem: int) -> Estimate:
-    return statistics.ratio(
-        results[shared_name("me-unlimited", problem)].per_trial.regret,
-        results[shared_name("ucb-unlimited", problem)].per_trial.regret,
-    )
+    return _ratio(results, "me-unlimited", "ucb-unlimited", problem, "uniform", CURVE_PLAYERS)
 
 
 def ucb_far_ahead(study: Study, results: Results) -> Verdict:
@@ -110,26 +108,14 @@ def ucb_near(study: Study, results: Results) -> Verdict:
     measured, first = _ucb_ratio(results, 2), _ucb_ratio(results, 1)
     closer = measured.high < first.low
     verdict = HOLDS if measured.low < 2 else IN_PART if closer else DOES_NOT
-    return (
-        measured,
-        verdict,
-        (
-            f"the same ratio in Problem 2; small would be below 2. It is smaller than in Problem 1 ({first.value:.3g})"
-            if closer
-            else f"the same ratio in Problem 2; it is not smaller than in Problem 1 ({first.value:.3g})"
-        ),
-    )
+    compared = "small would be below 2. It is smaller" if closer else "it is not smaller"
+    return measured, verdict, f"the same ratio in Problem 2; {compared} than in Problem 1 ({first.value:.3g})"
 
 
 def _gap(results: Results, behind: str, ahead: str, problem: int, activity: str) -> list[float]:
     """Difference of regrets at 64 players, trial by trial."""
-
-    def regrets(protocol: str) -> list[float]:
-        shared = protocol.endswith("unlimited")
-        name = shared_name(protocol, problem) if shared else panel_name(protocol, problem, activity, CURVE_PLAYERS)
-        return results[name].per_trial.regret
-
-    return [a - b for a, b in zip(regrets(behind), regrets(ahead), strict=True)]
+    both = (_regret(results, protocol, problem, activity, CURVE_PLAYERS) for protocol in (behind, ahead))
+    return [a - b for a, b in zip(*both, strict=True)]
 
 
 def _gaps(results: Results, behind: str, ahead: str) -> list[Estimate]:
@@ -169,7 +155,7 @@ def _against_local(results: Results) -> dict[tuple[int, int], Estimate]:
     return {
         (problem, active): statistics.ratio(
             results[active_name(problem, active)].per_trial.regret,
-            results[panel_name("me-local", problem, "80-20", FIGURE_6_PLAYERS)].per_trial.regret,
+            _regret(results, "me-local", problem, "80-20", FIGURE_6_PLAYERS),
         )
         for problem in (1, 2)
         for active in ACTIVE_PLAYERS
@@ -212,7 +198,7 @@ def overestimated(study: Study, results: Results) -> Verdict:
 def extended_equals_best(study: Study, results: Results) -> Verdict:
     ratios, local = [], []
     for problem in (1, 2):
-        extended = results[panel_name("edme", problem, "80-20", FIGURE_6_PLAYERS)].per_trial.regret
+        extended = _regret(results, "edme", problem, "80-20", FIGURE_6_PLAYERS)
         best = min(
             (
                 results[active_name(problem, FIGURE_6_PLAYERS * i // INSTANCES)].per_trial.regret
@@ -220,7 +206,7 @@ def extended_equals_best(study: Study, results: Results) -> Verdict:
             ),
             key=sum,
         )
-        alone = results[panel_name("me-local", problem, "80-20", FIGURE_6_PLAYERS)].per_trial.regret
+        alone = _regret(results, "me-local", problem, "80-20", FIGURE_6_PLAYERS)
         ratios.append(statistics.ratio(extended, best))
         local.append(statistics.ratio(alone, extended))
     worst = max(ratios, key=lambda estimate: estimate.value)

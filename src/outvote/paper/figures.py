@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from outvote.paper.study import (
     ACTIVE_PLAYERS,
@@ -13,10 +13,11 @@ from outvote.paper.study import (
     Study,
     active_name,
     panel_name,
-    shared_name,
 )
 from outvote.simulation.plots import Curve, Panel
 from outvote.simulation.results import Result
+
+COMPARED = ("me-local", "dme", "me-unlimited", "ucb-unlimited")
 
 
 def panels(study: Study, results: Mapping[str, Result]) -> list[Panel]:
@@ -35,36 +36,29 @@ def panels(study: Study, results: Mapping[str, Result]) -> list[Panel]:
 
 
 def _over_players(study: Study, results: Mapping[str, Result], figure: int, problem: int, activity: str) -> Panel:
-    def final(name: Callable[[int], str], protocol: str) -> Curve:
-        return Curve.at_horizon(protocol, [*map(float, PLAYERS)], [results[name(players)] for players in PLAYERS])
-
     return Panel(
         name=f"figure-{figure}a",
         title=f"Problem {problem}, {describe(activity)}: regret after {study.horizon:,} draws",
         x_label="players",
-        curves=[
-            final(lambda players: panel_name("me-local", problem, activity, players), "me-local"),
-            final(lambda players: panel_name("dme", problem, activity, players), "dme"),
-            final(lambda players: shared_name("me-unlimited", problem), "me-unlimited"),
-            final(lambda players: shared_name("ucb-unlimited", problem), "ucb-unlimited"),
-        ],
+        curves=[over_players(results, protocol, problem, activity) for protocol in COMPARED],
         log_x=True,
     )
 
 
 def _over_time(results: Mapping[str, Result], figure: int, problem: int, activity: str) -> Panel:
-    cells = [
-        results[panel_name("me-local", problem, activity, CURVE_PLAYERS)],
-        results[panel_name("dme", problem, activity, CURVE_PLAYERS)],
-        results[shared_name("me-unlimited", problem)],
-        results[shared_name("ucb-unlimited", problem)],
-    ]
+    cells = [results[panel_name(protocol, problem, activity, CURVE_PLAYERS)] for protocol in COMPARED]
     return Panel(
         name=f"figure-{figure}b",
         title=f"Problem {problem}, {describe(activity)}, {CURVE_PLAYERS} players",
         x_label="draws of players",
         curves=[Curve.over_time(cell) for cell in cells],
     )
+
+
+def over_players(results: Mapping[str, Result], protocol: str, problem: int, activity: str) -> Curve:
+    """The regret of one protocol at the horizon, over the number of players."""
+    cells = [results[panel_name(protocol, problem, activity, players)] for players in PLAYERS]
+    return Curve.at_horizon(protocol, [*map(float, PLAYERS)], cells)
 
 
 def _over_active_players(study: Study, results: Mapping[str, Result], problem: int) -> Panel:

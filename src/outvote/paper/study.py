@@ -59,16 +59,20 @@ class Study:
         return found | self.claim_cells() if self.whole else found
 
     def panel_cells(self, problem: int, activity: str) -> dict[str, Settings]:
-        found = {}
-        for players in PLAYERS:
-            for protocol in ("dme", "me-local"):
-                found[panel_name(protocol, problem, activity, players)] = self.cell(
-                    protocol=protocol, problem=problem, activity=activity, players=players,
-                    grid=200 if players == CURVE_PLAYERS else 1,
-                )  # fmt: skip
-        for protocol in ("me-unlimited", "ucb-unlimited"):  # these depend on neither players nor activity
+        found = self.over_players("dme", problem, activity) | self.over_players("me-local", problem, activity)
+        for protocol in ("me-unlimited", "ucb-unlimited"):
             found[shared_name(protocol, problem)] = self.cell(protocol=protocol, problem=problem, grid=200)
         return found
+
+    def over_players(self, protocol: str, problem: int, activity: str) -> dict[str, Settings]:
+        """One protocol for every number of players; for one of them there is a curve over time."""
+        return {
+            panel_name(protocol, problem, activity, players): self.cell(
+                protocol=protocol, problem=problem, activity=activity, players=players,
+                grid=200 if players == CURVE_PLAYERS else 1,
+            )
+            for players in PLAYERS
+        }  # fmt: skip
 
     def figure_6_cells(self) -> dict[str, Settings]:
         found = {}
@@ -127,6 +131,9 @@ class Study:
 
 
 def panel_name(protocol: str, problem: int, activity: str, players: int) -> str:
+    """What is shared without limit depends on neither activity nor players."""
+    if protocol.endswith("unlimited"):
+        return shared_name(protocol, problem)
     return f"{protocol}, problem {problem}, {activity}, {players} players"
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from outvote.paper.statistics import Estimate
-from outvote.paper.study import Study
 from outvote.simulation.results import Result
 
 HOLDS = "holds"
@@ -34,13 +33,3 @@ class Claim:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A claim before it is judged."""
-
-    id: str
-    place: str
-    text: str
-    judge: Callable[[Study, Results], Verdict]

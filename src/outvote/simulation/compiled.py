@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outvote.core.codes import Codebook
+from outvote.core.task import Task
 from outvote.core.votes.schedule import Schedule
 from outvote.simulation.activity import Weighted, uniform
 from outvote.simulation.arrays import Floats, Integers, IntegerTable
@@ -19,10 +20,11 @@ from outvote.simulation.kernels.jump import jump_trials
 from outvote.simulation.kernels.local import local_trials
 from outvote.simulation.kernels.step import step_trials
 from outvote.simulation.kernels.ucb import ucb_trials
+from outvote.simulation.registry import BASELINES
 from outvote.simulation.results import Result, summarise
 from outvote.simulation.settings import Settings
 from outvote.simulation.streams import generator, trial_seed
-from outvote.simulation.trials import Costs, Trial, judge, unlimited_costs
+from outvote.simulation.trials import Costs, Trial, judge
 
 MOST_PULLS = 1 << 45
 """Epochs that need more are never reached; the cap keeps products of pulls and arms within 64 bits."""
@@ -33,7 +35,7 @@ def run_step(settings: Settings, trials: int, rng: np.random.Generator, inputs: 
     """The step kernel: `dme`, `edme`, `me-local`, `me-unlimited`. `inputs` replaces what the settings say."""
     inputs, outputs = inputs or Inputs.of(settings), Outputs.of(settings, trials)
     # One player that sees every draw is the only one to be drawn.
-    activity = uniform(1) if settings.protocol == "me-unlimited" else _activity(settings)
+    activity = uniform(1) if settings.protocol == "me-unlimited" else weights_of(settings)
     keep, alias = activity.alias_table()
     local = settings.protocol not in ("dme", "edme")
     step_trials(
@@ -51,14 +53,14 @@ def run_jump(settings: Settings, trials: int, rng: np.random.Generator, inputs: 
         outputs.ends[:, 2] = 1 if inputs.good.all() else -1
         outputs.judged[:] = (inputs.good.all(), True, False)
     elif settings.protocol in ("dme", "edme"):
-        activity = _activity(settings)
+        activity = weights_of(settings)
         ends, shares = activity.groups()
         jump_trials(
             rng, activity.shares(), ends, shares, inputs.means, inputs.good, inputs.needed, inputs.quorums,
             inputs.grid, outputs.regret, outputs.votes, outputs.eliminations, outputs.ends,
         )  # fmt: skip
     else:
-        ends, shares = _activity(settings).groups()
+        ends, shares = weights_of(settings).groups()
         if settings.protocol == "me-unlimited":
             ends, shares = np.array([1]), np.array([1.0])
         local_trials(
@@ -90,14 +92,15 @@ class Inputs:
     @classmethod
     def of(cls, settings: Settings) -> Inputs:
         task, means = settings.task, settings.means
-        voting = settings.protocol in ("dme", "edme")
-        alone = (Schedule(len(means), task.epsilon, math.log(task.delta)),)
+        schedules = task.schedules()
+        if settings.protocol in BASELINES:
+            schedules = (Schedule(len(means), task.epsilon, math.log(task.delta)),)
         good = good_arms(means, task.epsilon)
         return cls(
             means=np.array(means),
             good=np.array([arm in good for arm in range(len(means))]),
-            needed=np.array([_pulls(schedule) for schedule in (task.schedules() if voting else alone)]),
-            quorums=np.array(task.instances if voting else (1.0,)),
+            needed=np.array([_pulls(schedule) for schedule in schedules]),
+            quorums=np.array((1.0,) if settings.protocol in BASELINES else task.instances),
             enough=1.0 if settings.protocol == "me-unlimited" else float(settings.active_players),
             grid=np.array(settings.grid_points()),
         )
@@ -125,32 +128,30 @@ class Outputs:
             judged=np.zeros((trials, 3), np.bool_),
         )
 
-    def trials(self, settings: Settings) -> list[Trial]:
-        voting = settings.protocol in ("dme", "edme")
-        codebook = Codebook(settings.task)
-        found: list[Trial] = []
-        for regret, votes, eliminations, ends, own in zip(
-            self.regret.tolist(), self.votes, self.eliminations.tolist(), self.ends.tolist(), self.judged.tolist(),
-            strict=True,
-        ):  # fmt: skip
-            fallen = [(arm, draw) for arm, draw in eliminations if arm >= 0]
-            judged = tuple(own)
-            if voting:
-                costs = _voting_costs(settings, codebook, votes, fallen)
-                judged = judge(settings.means, settings.task.epsilon, {arm for arm, _ in fallen})
-            elif settings.protocol == "me-local":
-                costs = Costs()
-            else:
-                costs = unlimited_costs(
-                    players=settings.task.players, arms=len(settings.task.arms), draws=settings.horizon
-                )
-            finished, all_finished, solved = (end if end >= 0 else None for end in ends)
-            found.append(Trial(regret, costs, fallen, finished, all_finished, solved, *judged))
-        return found
+    def trials(
+        self, settings: Settings, costs: Sequence[Costs] | None = None, held: Sequence[bool] | None = None
+    ) -> list[Trial]:
+        """What kernels have filled in, trial by trial; what Tally's cost, and whether it is held, its kernel says."""
+        fallen = [[(arm, draw) for arm, draw in each if arm >= 0] for each in self.eliminations.tolist()]
+        if settings.protocol in BASELINES:
+            judged: Sequence[Sequence[bool]] = self.judged.tolist()
+            costs = [settings.baseline_costs()] * len(fallen)
+        else:
+            judged = [judge(settings.means, settings.task.epsilon, {arm for arm, _ in each}) for each in fallen]
+        if costs is None:
+            code = Codebook(settings.task)
+            costs = [_voting_costs(settings.task, code, *each) for each in zip(self.votes, fallen, strict=True)]
+        ends = [[end if end >= 0 else None for end in each] for each in self.ends.tolist()]
+        held = held or [False] * len(fallen)
+        rows = zip(self.regret.tolist(), costs, fallen, ends, judged, held, strict=True)
+        return [
+            Trial(regret, cost, out, finished, all_finished, solved, correct, safe, best, hold)
+            for regret, cost, out, (finished, all_finished, solved), (correct, safe, best), hold in rows
+        ]
 
 
 def _voting_costs(
-    settings: Settings, codebook: Codebook, votes: np.ndarray[tuple[int, int], np.dtype[np.int64]],
+    task: Task, codebook: Codebook, votes: np.ndarray[tuple[int, int], np.dtype[np.int64]],
     fallen: list[tuple[int, int]],
 ) -> Costs:  # fmt: skip
     """What the ledger of `outvote.core` would have counted."""
@@ -158,13 +159,12 @@ def _voting_costs(
     cast = int(votes.sum())
     instance_bits = cast * codebook.instance_bits
     arm_bits = sum(int(count) * len(word) for count, word in zip(votes.sum(axis=0), words, strict=True))
-    players = settings.task.players
     return Costs(
         up_bits=arm_bits + instance_bits,
-        down_bits=players * sum(len(words[arm]) for arm, _ in fallen),
+        down_bits=task.players * sum(len(words[arm]) for arm, _ in fallen),
         instance_bits=instance_bits,
         up_messages=cast,
-        down_messages=players * len(fallen),
+        down_messages=task.players * len(fallen),
     )
 
 
@@ -173,6 +173,6 @@ def _pulls(schedule: Schedule) -> list[int]:
     return [min(schedule.pulls(epoch), MOST_PULLS) for epoch in range(1, EPOCHS + 1)]
 
 
-def _activity(settings: Settings) -> Weighted:
+def weights_of(settings: Settings) -> Weighted:
     assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
     return settings.activity

@@ -15,37 +15,31 @@ from outvote.core.tally.cycle import Cycle
 from outvote.core.tally.evidence import log_thresholds
 from outvote.core.tally.player import GROWTH
 from outvote.core.task import Task
-from outvote.simulation.activity import Weighted
 from outvote.simulation.arrays import Floats
-from outvote.simulation.environments import good_arms
+from outvote.simulation.compiled import Inputs, Outputs, weights_of
 from outvote.simulation.kernels.tally import tally_trials
 from outvote.simulation.settings import Settings
-from outvote.simulation.trials import Costs, Trial, judge
+from outvote.simulation.trials import Costs, Trial
 
 
 def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list[Trial]:
     """The kernel that skips, for `tally`."""
-    task, means = settings.task, settings.means
-    assert isinstance(settings.activity, Weighted)  # `runs_on` allows kernels no other
-    arms = len(means)
+    task = settings.task
+    inputs, outputs, activity = Inputs.of(settings), Outputs.of(settings, trials), weights_of(settings)
     sizes = np.array(reachable_sizes(task, settings.horizon))
     exact, margin = warm_up_tables(settings)
     threshold, margin_threshold = log_thresholds(task)
-    good = good_arms(means, task.epsilon)
-    group_ends, group_shares = settings.activity.groups()
-    regret = np.zeros((trials, len(settings.grid_points())))
+    group_ends, group_shares = activity.groups()
     counts = np.zeros((trials, len(sizes)), np.int64)
     told = np.zeros((trials, 2), np.int64)
-    eliminations = np.full((trials, arms, 2), -1, np.int64)
-    ends = np.full((trials, 3), -1, np.int64)
     held = np.zeros(trials, np.bool_)
     tally_trials(
         rng,
-        settings.activity.shares(),
+        activity.shares(),
         group_ends,
         group_shares,
-        np.array(means),
-        np.array([arm in good for arm in range(arms)]),
+        inputs.means,
+        inputs.good,
         np.array(Cycle(task).order),
         GROWTH,
         sizes,
@@ -58,35 +52,20 @@ def run_tally(settings: Settings, trials: int, rng: np.random.Generator) -> list
         margin.worse,
         margin.better,
         margin_threshold,
-        homogeneity.level_of_a_look(arms),
+        homogeneity.level_of_a_look(len(task.arms)),
         homogeneity.RELEASE,
         homogeneity.PATIENCE,
-        np.array(settings.grid_points()),
-        regret,
+        inputs.grid,
+        outputs.regret,
         counts,
         told,
-        eliminations,
-        ends,
+        outputs.eliminations,
+        outputs.ends,
         held,
     )
     widths = [fixed_width(size + 1) for size in sizes.tolist()]
-    found = []
-    for index in range(trials):
-        fallen = [(arm, draw) for arm, draw in eliminations[index].tolist() if arm >= 0]
-        finished, all_finished, solved = (end if end >= 0 else None for end in ends[index].tolist())
-        found.append(
-            Trial(
-                regret[index].tolist(),
-                costs(task, counts[index].tolist(), widths, told[index].tolist()),
-                fallen,
-                finished,
-                all_finished,
-                solved,
-                *judge(means, task.epsilon, {arm for arm, _ in fallen}),
-                held=bool(held[index]),
-            )
-        )
-    return found
+    paid = [costs(task, *each, widths) for each in zip(counts.tolist(), told.tolist(), strict=True)]
+    return outputs.trials(settings, paid, held.tolist())
 
 
 def warm_up_tables(settings: Settings) -> tuple[Tables, Tables]:
@@ -97,7 +76,7 @@ def warm_up_tables(settings: Settings) -> tuple[Tables, Tables]:
     return exact, tables(sizes, task.privacy_budget, task.epsilon) if task.epsilon > 0 else Tables.none()
 
 
-def costs(task: Task, counts: list[int], widths: list[int], told: list[int]) -> Costs:
+def costs(task: Task, counts: list[int], told: list[int], widths: list[int]) -> Costs:
     """What the ledger of `outvote.core` would have counted; every arm's word is as long as every other's."""
     sent = sum(counts)
     arm_bits = fixed_width(len(task.arms))

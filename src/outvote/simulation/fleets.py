@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from outvote.core import protocols
 from outvote.core.errors import InvalidSettings
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, UpMessage, Vote
-from outvote.core.registry import Parameter
-from outvote.core.task import Task
-from outvote.simulation.liars import Aim, Liar
+from outvote.simulation.liars import Liar
 from outvote.simulation.registry import BASELINES, Learner
-from outvote.simulation.trials import Costs, unlimited_costs
+from outvote.simulation.settings import Settings
+from outvote.simulation.trials import Costs
 
 
 class Participant(Protocol):
@@ -69,19 +68,14 @@ class Fleet:
 
     instances = 1
 
-    def __init__(self, members: Sequence[Participant], enough: float, told: Task | None = None) -> None:
-        """`told` is the task of one member that sees every event; without it nobody sends anything."""
+    def __init__(self, settings: Settings, members: Sequence[Participant], enough: float) -> None:
+        self.settings = settings
         self.members = members
-        self._told = told
         self.announced: list[Elimination] = []
         """What the server has sent so far; each player takes it over at its next draw (Algorithm 1)."""
         self.eliminations: list[tuple[int, int]] = []
         """(arm, draw), in order; of players on their own the first to eliminate an arm."""
         self._enough = enough
-
-    def by_draw(self, players: int) -> list[Participant]:
-        """Who acts when player n is drawn."""
-        return list(self.members) if len(self.members) == players else [self.members[0]] * players
 
     @property
     def held(self) -> bool:
@@ -100,20 +94,18 @@ class Fleet:
         """The arms that remain to each member."""
         return [member.remaining for member in self.members]
 
-    def costs(self, draws: int) -> Costs:
-        told = self._told
-        return Costs() if told is None else unlimited_costs(players=told.players, arms=len(told.arms), draws=draws)
+    def costs(self) -> Costs:
+        return self.settings.baseline_costs()
 
 
 class ServedFleet(Fleet):
     """The protocols: N players and the synchronization server."""
 
-    def __init__(self, task: Task, rng: random.Random | None, liars: int, aim: Aim | None) -> None:
+    def __init__(self, settings: Settings, rng: random.Random | None) -> None:
+        task, aim = settings.task, settings.aim
         honest = [protocols.player(task, player, rng=rng) for player in range(task.players)]
-        members: list[Participant] = [
-            each if aim is None or player >= liars else Liar(task, each, aim) for player, each in enumerate(honest)
-        ]
-        super().__init__(members, math.inf)
+        liars = [] if aim is None else [Liar(task, each, aim) for each in honest[: settings.liars]]
+        super().__init__(settings, [*liars, *honest[len(liars) :]], math.inf)
         self.instances = max(1, len(task.instances))
         self.server = protocols.server(task)
         self.ledger = Ledger(task)
@@ -137,32 +129,22 @@ class ServedFleet(Fleet):
         """What the server knows: players that have not been active since may not have heard of it yet."""
         return [self.server.remaining] * len(self.members)
 
-    def costs(self, draws: int) -> Costs:
+    def costs(self) -> Costs:
         book = self.ledger
         return Costs(
             book.up_bits, book.down_bits, book.instance_bits, book.up_messages, book.down_messages, book.implied_bits
         )
 
 
-def make_fleet(
-    protocol: str,
-    task: Task,
-    active_players: float,
-    rng: random.Random | None = None,
-    *,
-    parameters: Mapping[str, Parameter] | None = None,
-    liars: int = 0,
-    aim: Aim | None = None,
-) -> Fleet:
+def make_fleet(settings: Settings, rng: random.Random | None = None) -> Fleet:
     """A fresh fleet. Baselines take arms, players, ε and δ from the task and ignore the rest of it.
 
-    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally. `parameters` are a
-    baseline's. The first `liars` players lie, with this aim.
+    `rng` is for what players draw themselves: the rounding of rewards and the noise of Tally.
     """
-    baseline = BASELINES.get(protocol)
+    baseline = BASELINES.get(settings.protocol)
     if baseline is None:
-        return ServedFleet(task, rng, liars, aim)
-    options, arms = dict(baseline.parameters) | dict(parameters or {}), len(task.arms)
+        return ServedFleet(settings, rng)
+    task, options = settings.task, dict(baseline.parameters) | dict(settings.baseline_parameters)
     numbers = range(1 if baseline.shared else task.players)
-    members = [Alone(baseline.player(task, number, rng, **options), arms) for number in numbers]
-    return Fleet(members, 1, told=task) if baseline.shared else Fleet(members, active_players)
+    members = [Alone(baseline.player(task, number, rng, **options), len(task.arms)) for number in numbers]
+    return Fleet(settings, members, 1 if baseline.shared else settings.active_players)

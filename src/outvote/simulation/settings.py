@@ -11,7 +11,7 @@ import numpy as np
 
 import outvote
 from outvote.core import protocols
-from outvote.core.codes import Codebook, TallyCodebook
+from outvote.core.codes import Codebook, TallyCodebook, fixed_width
 from outvote.core.errors import InvalidSettings, one_of
 from outvote.core.registry import Parameter
 from outvote.core.tally.player import TallyPlayer
@@ -23,7 +23,7 @@ from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, Rewa
 from outvote.simulation.keys import code_digest, description, module_of
 from outvote.simulation.liars import Aim
 from outvote.simulation.registry import BASELINES, OUR_BASELINES, check_parameters, names
-from outvote.simulation.trials import unlimited_costs
+from outvote.simulation.trials import Costs
 
 ENGINES: Final = ("auto", "core", "fast")
 VOTES: Final = (protocols.__name__, VoteServer, Codebook, protocols.__name__)
@@ -117,10 +117,15 @@ class Settings:
         """The most bits that are sent up to the horizon, where something bounds them."""
         if self.protocol not in BASELINES:
             return self.task.entry.bits_bound(self.task, self.horizon)
-        if not BASELINES[self.protocol].shared:
-            return 0
-        costs = unlimited_costs(players=self.task.players, arms=len(self.task.arms), draws=self.horizon)
+        costs = self.baseline_costs()
         return costs.up_bits + costs.down_bits
+
+    def baseline_costs(self) -> Costs:
+        """What a baseline sends: nothing, or every draw to all others, N·T·⌈log₂K⌉ bits as the paper counts."""
+        if not BASELINES[self.protocol].shared:
+            return Costs()
+        bits, told = fixed_width(len(self.task.arms)), self.horizon * (self.task.players - 1)
+        return Costs(up_bits=self.horizon * bits, down_bits=told * bits, up_messages=self.horizon, down_messages=told)
 
     def parts(self) -> dict[str, object]:
         """What may be a user's own, by what it is."""

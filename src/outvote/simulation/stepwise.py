@@ -25,10 +25,7 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
     before_the_first_draw = np.random.default_rng(_child(seed, 0))
     world = open_world(settings.environment, players=task.players, horizon=horizon, rng=before_the_first_draw)
     of_the_players = Random(int(_child(seed, 1).generate_state(1)[0]))
-    fleet = make_fleet(
-        settings.protocol, task, settings.active_players, of_the_players,
-        parameters=dict(settings.baseline_parameters), liars=settings.liars, aim=settings.aim,
-    )  # fmt: skip
+    fleet = make_fleet(settings, of_the_players)
     shared = len(fleet.members) != task.players
     # Where means drift, what is good is judged by the means at the horizon.
     means = [world(player, horizon, None, None) for player in range(task.players)]
@@ -38,7 +35,7 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
 
     draws = trial_draws(settings, seed)
     pull = puller(settings.environment, world)
-    participants = fleet.by_draw(task.players)
+    participants = list(fleet.members) * (task.players if shared else 1)  # who acts when player n is drawn
     heard = [0] * task.players
     news = 0  # how many announcements there are to hear
     regret, curve, draw = 0.0, [], 0
@@ -67,7 +64,7 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
     remaining = [set(arms) for arms in fleet.remaining_sets()]
     return Trial(
         regret=curve,
-        costs=fleet.costs(horizon),
+        costs=fleet.costs(),
         eliminations=fleet.eliminations,
         finished=moments.finished,
         all_finished=moments.all_finished,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from outvote.core.codes import fixed_width
 from outvote.simulation.environments import best_arms, good_arms
 
 
@@ -20,12 +19,6 @@ class Costs:
     down_messages: int = 0
     implied_bits: int = 0
     """Not in `up_bits`: what naming the arm in every tally would add."""
-
-
-def unlimited_costs(*, players: int, arms: int, draws: int) -> Costs:
-    """Every draw is reported and told to all others: N·T·⌈log₂K⌉ bits, as the paper counts."""
-    bits, told = fixed_width(arms), draws * (players - 1)
-    return Costs(up_bits=draws * bits, down_bits=told * bits, up_messages=draws, down_messages=told)
 
 
 def judge(means: Sequence[float], epsilon: float, fallen: set[int]) -> tuple[bool, bool, bool]:

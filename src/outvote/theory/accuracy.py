@@ -66,7 +66,9 @@ def split_fleet_error(failure: float, players: int, quorum: int, good_arms: int)
     # quorum − 1 players that did not fail.
     late = (
         math.exp(
-            _log_choose(voter - 1, quorum - 1) + quorum * math.log1p(-failure) + (voter - quorum) * math.log(failure)
+            math.log(math.comb(voter - 1, quorum - 1))
+            + quorum * math.log1p(-failure)
+            + (voter - quorum) * math.log(failure)
         )
         * _all_at_most(quorum - 1, good_arms, voter - 1 - quorum)
         for voter in range(quorum, players + 1)
@@ -89,17 +91,6 @@ def _all_at_most(balls: int, boxes: int, most: int) -> float:
 
 def _binomial_tail(trials: int, probability: float, least: int) -> float:
     """P(Binomial ≥ least)."""
-    if least <= 0 or probability >= 1:
-        return 1.0 if least <= trials else 0.0
-    if probability <= 0:
-        return 0.0
-    log_p, log_q = math.log(probability), math.log1p(-probability)
-    tail = (
-        math.exp(_log_choose(trials, count) + count * log_p + (trials - count) * log_q)
-        for count in range(least, trials + 1)
-    )
-    return min(math.fsum(tail), 1.0)
+    from scipy.special import bdtrc
 
-
-def _log_choose(of: int, chosen: int) -> float:
-    return math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)
+    return float(bdtrc(least - 1, trials, probability)) if least <= trials else 0.0

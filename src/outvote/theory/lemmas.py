@@ -7,10 +7,14 @@ ratios, never for a plan.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from outvote.core.votes.schedule import Schedule
 from outvote.theory.identification import divergence
+
+MOST_DRAWS = 1 << 60
+"""Beyond that nobody waits."""
 
 
 def candidates_by_epoch(arms: int) -> list[int]:
@@ -81,16 +85,12 @@ def draws_within(pulls: int, shares: Sequence[float], delta: float) -> float:
         return 0.0
     if min(shares) <= 0:
         return math.inf
-    low, high = pulls - 1, pulls
-    while _too_few(high, pulls, shares) > delta:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _too_few(middle, pulls, shares) <= delta else (middle, high)
-    return float(high)
 
+    def enough(draws: int) -> bool:
+        """The probability that some player has fewer pulls in so many draws is at most δ."""
+        level = (pulls - 1) / draws
+        each = (1.0 if level >= share else math.exp(-draws * divergence(level, share)) for share in shares)
+        return sum(each) <= delta
 
-def _too_few(draws: int, pulls: int, shares: Sequence[float]) -> float:
-    """A bound on the probability that some player has fewer pulls in so many draws."""
-    level = (pulls - 1) / draws
-    return sum(1.0 if level >= share else math.exp(-draws * divergence(level, share)) for share in shares)
+    draws = bisect_left(range(MOST_DRAWS), True, pulls, key=enough)
+    return float(draws) if draws < MOST_DRAWS else math.inf

@@ -6,6 +6,7 @@ Without `tolerate`. With it nothing that f of them say takes the best arm more o
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from outvote.core.tally.bets import bets, means_bet_on, wealth
 from outvote.core.votes.schedule import least_quorum
@@ -58,16 +59,8 @@ def claims_to_refute(
         claimed = [rounds * (worse + better) for worse, better in zip(table.worse[0], table.better[size], strict=True)]
         return wealth(table.log_weights, [a + b for a, b in zip(before, claimed, strict=True)], nothing) >= least
 
-    most = 1
-    while not reached(most):
-        most *= 2
-        if most > MOST_ROUNDS:
-            return None
-    least_rounds = most // 2 + 1
-    while least_rounds < most:
-        middle = (least_rounds + most) // 2
-        least_rounds, most = (least_rounds, middle) if reached(middle) else (middle + 1, most)
-    return most * size
+    rounds = bisect_left(range(MOST_ROUNDS), True, 1, key=reached)
+    return rounds * size if rounds < MOST_ROUNDS else None
 
 
 def _paid(mean: float, border: float, successes: int, trials: int) -> float:

@@ -28,13 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outvote.simulation.arrays import (
-    Floats,
-    FloatTable,
-    IntegerCube,
-    Integers,
-    IntegerTable,
-)
+from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers, IntegerTable
 from outvote.simulation.kernels.arrival import draws_until_all_active, first_events
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.heap import pop, push

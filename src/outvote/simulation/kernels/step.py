@@ -8,13 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outvote.simulation.arrays import (
-    Floats,
-    FloatTable,
-    IntegerCube,
-    Integers,
-    IntegerTable,
-)
+from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers, IntegerTable
 from outvote.simulation.environments import GOOD_TOLERANCE
 from outvote.simulation.kernels.compiling import compiled
 

@@ -12,13 +12,7 @@ import math
 
 import numpy as np
 
-from outvote.simulation.arrays import (
-    Floats,
-    FloatTable,
-    IntegerCube,
-    Integers,
-    IntegerTable,
-)
+from outvote.simulation.arrays import Floats, FloatTable, IntegerCube, Integers, IntegerTable
 from outvote.simulation.kernels.arrival import draws_until_all_active, first_events
 from outvote.simulation.kernels.compiling import compiled
 from outvote.simulation.kernels.evidence import NOBODY, drop_the_refuted, pay_round, ready, within_margin
