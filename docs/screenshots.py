@@ -99,19 +99,20 @@ async def play(fleet: Fleet, scene: Scene, rng: random.Random) -> None:
     task = {"sites": list(SITES), "epsilon": 0, "delta": 0.05, **scene.task}
     status, said = await server.send("POST", "/v1/tasks", task)
     assert status == 201, said
-    name = task["name"]
+    name, variants = task["name"], json.loads(said)["remaining"]
     if scene.expectation is not None:
         await server.send("PUT", f"/v1/tasks/{name}/expectation", scene.expectation)
     server.close()
     await asyncio.gather(
         *(
-            visit(fleet.edges[site].url("edge"), name, scene.means(number), scene.events // len(SITES), rng)
+            visit(fleet.edges[site].url("edge"), name, worth, scene.events // len(SITES), rng)
             for number, site in enumerate(SITES)
+            for worth in [dict(zip(variants, scene.means(number), strict=True))]
         )
     )
 
 
-async def visit(url: str, task: str, means: Sequence[float], events: int, rng: random.Random) -> None:
+async def visit(url: str, task: str, worth: dict[str, float], events: int, rng: random.Random) -> None:
     browser = Browser(url)
     done = 0
     while done < events:
@@ -120,7 +121,7 @@ async def visit(url: str, task: str, means: Sequence[float], events: int, rng: r
             await asyncio.sleep(0.05)
             continue
         decision = json.loads(said)
-        likes = int(rng.random() < means[decision["index"]])
+        likes = int(rng.random() < worth[decision["variant"]])
         reward = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": likes}
         await browser.send("POST", f"/v1/tasks/{task}/reward", reward)
         done += 1

@@ -11,7 +11,6 @@ from outvote.edge.site import Edge
 
 class Decision(BaseModel):
     variant: str
-    index: int
     ticket: str
 
 
@@ -28,7 +27,7 @@ def make_app(edge: Edge, arms: Sequence[str]) -> Any:
     @app.post("/v1/tasks/{task}/decide")
     async def decide(task: str) -> Decision:
         index, ticket = edge.decide(edge.find(task))
-        return Decision(variant=arms[index], index=index, ticket=str(ticket))
+        return Decision(variant=arms[index], ticket=str(ticket))
 
     @app.post("/v1/tasks/{task}/reward", status_code=204)
     async def reward(task: str, body: Reward) -> None:

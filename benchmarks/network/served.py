@@ -31,7 +31,7 @@ NAME = "shop"
 ARMS = tuple(f"variant-{number}" for number in range(10))
 FLOOR = 127
 """Events of a tally: what a busy site comes to by itself, and then has enough decisions without a reward yet."""
-DECISION = b'{"variant":"variant-3","index":3,"ticket":"12345"}'
+DECISION = b'{"variant":"variant-3","ticket":"12345"}'
 """As long as what an edge answers."""
 
 
@@ -58,7 +58,7 @@ def on_starlette(edge: Edge) -> Any:
 
     async def decide(request: Request) -> Response:
         index, ticket = edge.decide(edge.find(request.path_params["task"]))
-        return JSONResponse({"variant": ARMS[index], "index": index, "ticket": str(ticket)})
+        return JSONResponse({"variant": ARMS[index], "ticket": str(ticket)})
 
     async def reward(request: Request) -> Response:
         body = await request.json()

@@ -73,8 +73,6 @@ class Decision:
     variant: str
     ticket: str
     """Empty if the edge did not decide."""
-    index: int | None = None
-    """The variant's place in the task; None if it is not known."""
     value: float | None = None
     """The reward, once there is one."""
     rewarded: bool = False
@@ -345,7 +343,7 @@ def _try_again(error: httpx.HTTPError, patient: bool, until: float) -> bool:
 def _decision(task: str, answer: httpx.Response) -> Decision:
     try:
         found = answer.json()
-        return Decision(task, str(found["variant"]), str(found["ticket"]), int(found["index"]))
+        return Decision(task, str(found["variant"]), str(found["ticket"]))
     except (ValueError, LookupError, TypeError):
         raise EdgeError(f"what answers at {answer.url} is no edge", answer.status_code) from None
 

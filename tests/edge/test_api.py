@@ -102,7 +102,7 @@ REWARDS: dict[str, tuple[Any, int, str, str, str]] = {
 }
 """Bodies of rewards; status, type and detail of the problem; the field at fault with its code."""
 REFUSALS = {
-    "an unknown task, decide": ("POST", "/v1/tasks/none/decide", None, 404, "unknown-task", r"got 'none'.*hosts 'shop'"),
+    "an unknown task, decide": ("POST", "/v1/tasks/none/decide", None, 404, "unknown-task", "got 'none'.*'shop'"),
     "an unknown task, reward": ("POST", "/v1/tasks/none/reward", GOOD, 404, "unknown-task", "got 'none'"),
     "an unknown task, shown": ("GET", "/v1/tasks/none", None, 404, "unknown-task", "got 'none'"),
     "a name with a dot": ("POST", "/v1/tasks/a.b/decide", None, 422, "invalid-name", "1 to 64 letters.*got 'a.b'"),

@@ -53,12 +53,12 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
                 answer = await client.post(DECIDE)
                 assert answer.status_code == 200
                 decision = msgspec.json.decode(answer.content, type=Decision)
-                assert (decision.index, int(decision.ticket)) == twin.decide()
-                assert decision.variant == ARMS[decision.index]
-                reward = float(world.random() < MEANS[decision.index])
+                arm = ARMS.index(decision.variant)
+                assert (arm, int(decision.ticket)) == twin.decide()
+                reward = float(world.random() < MEANS[arm])
                 body = {"variant": decision.variant, "ticket": decision.ticket, "reward": reward}
                 assert (await client.post(REWARD, json=body)).status_code == 204
-                told = twin.reward(decision.index, reward, ticket=int(decision.ticket))
+                told = twin.reward(arm, reward, ticket=int(decision.ticket))
                 assert hosted.new == list(told)
                 edge.flush()
                 for message in told:
@@ -82,7 +82,7 @@ def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is False
     edge.on_record("outvote.live.shop-1.stop", b"{}")
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is True
-    assert ask(edge, "POST", DECIDE).json() == {"variant": "green", "index": 0, "ticket": str(NO_TICKET)}
+    assert ask(edge, "POST", DECIDE).json() == {"variant": "green", "ticket": str(NO_TICKET)}
     assert ask(edge, "POST", REWARD, json={"variant": "green", "reward": 0.5}).status_code == 204
     assert hosted.player.snapshot()["totals"] == [0, 0, 0]  # nothing is learnt any more
 

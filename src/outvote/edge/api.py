@@ -168,7 +168,7 @@ class EdgeApi:
         task = self._edge.find(name)
         index, ticket = self._edge.decide(task)
         self.decisions += 1
-        return encode(Decision(task.task.arms[index], index, str(ticket)))
+        return encode(Decision(task.task.arms[index], str(ticket)))
 
     def _reward(self, name: str, body: bytes) -> None:
         task = self._edge.find(name)
@@ -205,7 +205,7 @@ class EdgeApi:
         index = self._index(task, _read(_decode_exposure, body, EXPOSED).variant)
         ticket = self._edge.expose(task, index)
         self.decisions += 1
-        return as_json(Decision(task.task.arms[index], index, str(ticket)))
+        return as_json(Decision(task.task.arms[index], str(ticket)))
 
     def _index(self, task: HostedTask, variant: str) -> int:
         index = task.indices.get(variant)

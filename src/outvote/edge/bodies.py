@@ -19,7 +19,6 @@ class Decision(msgspec.Struct, frozen=True):
     """The variant to show for one event; its reward should name the ticket."""
 
     variant: str
-    index: int
     ticket: str
 
 
