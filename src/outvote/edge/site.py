@@ -108,8 +108,7 @@ class Edge:
             return task.served, NO_TICKET
         answer = task.player.decide()
         task.dirty = True
-        if task.task.reward_window is not None:
-            self._note_windows(task)
+        self._note_windows(task)
         return answer
 
     def expose(self, task: HostedTask, arm: int) -> int:

@@ -75,7 +75,7 @@ class Draft:
 
     def issue_operator_token(self, *, days: float) -> Token:
         """Make the token of the operator's kit."""
-        secret, token = make_token(OPERATOR_TOKEN, "admin", days=days, now=self.now)
+        secret, token = make_token(OPERATOR_TOKEN, "admin", days=check_days(days), now=self.now)
         self._keep(f"{token.sha256}.token", secret.encode("ascii") + b"\n")
         self.set(operator_token=token.sha256)
         return token
@@ -127,6 +127,7 @@ class Draft:
 
 
 def check_days(days: float) -> float:
+    """Refuse a time for which nothing can be made."""
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days <= LONGEST_DAYS:
         allowed = f"must be a number above 0 and at most {LONGEST_DAYS}"
         raise InvalidConfiguration(f"{allowed}, got {days!r}", field="days", code="range")

@@ -13,7 +13,7 @@ from outvote.core.errors import InvalidConfiguration, one_of
 from outvote.fleet.addresses import check_host
 from outvote.fleet.brought import ExternalCertificate, read_brought
 from outvote.fleet.certificates import CERTIFICATE_DAYS, new_certificate
-from outvote.fleet.draft import OPERATOR_TOKEN, Draft
+from outvote.fleet.draft import OPERATOR_TOKEN, Draft, check_days
 from outvote.fleet.folder import Fleet
 from outvote.fleet.making import sign_all
 from outvote.fleet.permissions import SERVER, check_edge_name, edge_permissions, server_permissions
@@ -144,7 +144,7 @@ def renew_certificates(
         if brought is not None and not draft.state.brought:
             problem = "must be left out, and --key: this fleet signs its certificates itself"
             raise InvalidConfiguration(problem, field="certificate", code="conflict")
-        sign_all(draft, brought=brought, days=days)
+        sign_all(draft, brought=brought, days=check_days(days))
         changed = [*draft.state.engine_kits, "server"]
         if not draft.state.brought:
             for name, member in draft.state.edges.items():
@@ -180,7 +180,7 @@ def add_token(fleet: Fleet, name: str, role: str, *, days: float, edge: str | No
         if any(each.name == name for each in tokens):
             problem = f"{name!r} exists already: remove it first, or give this one another name"
             raise InvalidConfiguration(problem, field="token", code="duplicate")
-        secret, token = make_token(name, role, days=days, now=draft.now)  # type: ignore[arg-type]  # checked above
+        secret, token = make_token(name, role, days=check_days(days), now=draft.now)  # type: ignore[arg-type]  # checked above
         _set_tokens(draft, edge, [*tokens, token])
         return secret
 

@@ -34,7 +34,10 @@ LABELS = {
     "tally-named": "Tally, had every message named its arm",
     "tally-private": "Tally with a privacy budget of 1",
 }
-MARKERS = dict(zip(COLOURS, "oDs^vPPX", strict=True))
+MARKERS = {
+    "dme": "o", "edme": "D", "me-local": "s", "me-unlimited": "^", "ucb-unlimited": "v",
+    "tally": "P", "tally-named": "P", "tally-private": "X",
+}  # fmt: skip
 OTHER = ("#8B5A2B", "h")
 """Colour and marker of what users registered."""
 FORMATS = (".png", ".svg", ".pdf")
