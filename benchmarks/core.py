@@ -14,18 +14,30 @@ import numpy as np
 
 from benchmarks.timing import Timed, best_of, say, timed_calls
 from outvote import Tally, Task, protocols, simulate
+from outvote.core.decisions import Ticket
 
+WINDOW = 60.0
+"""For rewards, in seconds."""
+PACE = 1
+"""Milliseconds between two events of a site: a busy one."""
+TICK = 200
+"""Events between two ticks, in which an edge counts what is due."""
 PROTOCOLS = ("dme", "edme", "tally", "me-local", "me-unlimited", "ucb-unlimited")
 IMPORT = "import sys, outvote; sys.exit(bool({'numpy', 'scipy', 'numba', 'matplotlib', 'rich'} & set(sys.modules)))"
 
 
 class Empty:
-    """The least that any player costs: two method calls that return constants."""
+    """The least that any player costs: method calls that do nothing."""
 
-    def decide(self) -> tuple[int, int]:
-        return (0, 0)
+    ticket = Ticket.uncounted(0)
 
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> tuple[()]:
+    def decide(self, now: int) -> Ticket:
+        return self.ticket
+
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None:
+        pass
+
+    def tick(self, now: int) -> tuple[()]:
         return ()
 
 
@@ -35,9 +47,9 @@ def measure(*, quick: bool) -> dict[str, Any]:
     events, rounds = (50_000, 3) if quick else (100_000, 7)
     rng = np.random.default_rng(0)
     rewards = (rng.random(events) < 0.5).astype(float).tolist()
-    edme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="edme")
-    dme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="dme")
-    tally = Task(arms=10, players=64, epsilon=0, delta=0.05, protocol="tally")
+    edme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="edme", reward_window=WINDOW)
+    dme = Task(arms=10, players=64, epsilon=0.5, delta=0.05, protocol="dme", reward_window=WINDOW)
+    tally = Task(arms=10, players=64, epsilon=0, delta=0.05, protocol="tally", reward_window=WINDOW)
     players: dict[str, Callable[[], protocols.Player | Empty]] = {
         "empty": Empty,
         "dme": lambda: protocols.player(dme, 0),
@@ -63,21 +75,25 @@ def measure(*, quick: bool) -> dict[str, Any]:
 
 def drive(make: Callable[[], protocols.Player | Empty], rewards: list[float]) -> None:
     """So many events of a new player."""
-    player = make()
+    player, now = make(), 10**12
     for reward in rewards:
-        arm, ticket = player.decide()
-        player.reward(arm, reward, ticket=ticket)
+        now += PACE
+        player.reward(player.decide(now), reward, now)
+        if now % TICK == 0:
+            player.tick(now)
 
 
 def tally_log(task: Task) -> list[tuple[int, Tally]]:
     """What 64 sites send of ten equal arms: nothing is ever eliminated, so every tally has to be weighed."""
     sites = [protocols.player(task, number, rng=random.Random(number)) for number in range(64)]
-    rng = random.Random(0)
+    rng, now = random.Random(0), 10**12
     log: list[tuple[int, Tally]] = []
     while len(log) < 5_000:
+        now += PACE
         number = rng.randrange(64)
-        arm, ticket = sites[number].decide()
-        for message in sites[number].reward(arm, float(rng.random() < 0.5), ticket=ticket):
+        site = sites[number]
+        site.reward(site.decide(now), float(rng.random() < 0.5), now)
+        for message in site.tick(now):
             assert isinstance(message, Tally)
             log.append((number, message))
     return log
@@ -88,7 +104,7 @@ def replay(log: list[tuple[int, Tally]], task: Task) -> float:
     server = protocols.server(task)
     start = time.perf_counter()
     for number, message in log:
-        server.receive(number, message)
+        server.receive(number, message, 0)
     return (time.perf_counter() - start) / len(log) * 1e6
 
 

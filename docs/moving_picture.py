@@ -55,7 +55,7 @@ async def work(path: Path) -> None:
     frames: list[Image.Image] = []
     over = asyncio.Event()
     filming: list[asyncio.Task[None]] = []
-    chosen = setting.choose(protocol="tally", sites=8, variants=5, rate=60, seed=2)
+    chosen = setting.choose(protocol="tally", sites=8, variants=5, rate=60, seed=2, reward_window=10)
     async with async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = await chromium.new_page(viewport=SIZE, color_scheme="light")  # type: ignore[arg-type]

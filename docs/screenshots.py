@@ -34,7 +34,9 @@ PAGES = {
     "held": "/tasks/mail-subject",
     "finished": "/tasks/banner",
     "private": "/tasks/price-layout",
+    "warned": "/tasks/newsletter",
     "new": "/tasks/new?plan=1&name=checkout-button-2&variants=classic%0Abold%0Agreen&sites=20&traffic=50000"
+    "&reward_window=30m"
     "&difference=0.02&baseline=0.1&protocol=tally&delta=0.05&epsilon=0",
     "stop": "/tasks/checkout-button/stop",
     "fleet": "/fleet",
@@ -78,6 +80,11 @@ SCENES = (
         lambda site: (0.85, 0.42) if site % 2 else (0.15, 0.42),
         6_000,
     ),
+    Scene(  # an application that never rewards
+        {"name": "newsletter", "protocol": "tally", "variants": ["short", "long"]},
+        lambda site: (0, 0),
+        1_600,
+    ),
     Scene(
         {
             "name": "price-layout",
@@ -96,7 +103,7 @@ SCENES = (
 async def play(fleet: Fleet, scene: Scene, rng: random.Random) -> None:
     """Create the task, and let users of all sites come."""
     server = Browser(fleet.server.url("server"))
-    task = {"sites": list(SITES), "epsilon": 0, "delta": 0.05, **scene.task}
+    task = {"sites": list(SITES), "epsilon": 0, "delta": 0.05, "reward_window": 2, **scene.task}
     status, said = await server.send("POST", "/v1/tasks", task)
     assert status == 201, said
     name, variants = task["name"], json.loads(said)["remaining"]
@@ -122,8 +129,9 @@ async def visit(url: str, task: str, worth: dict[str, float], events: int, rng: 
             continue
         decision = json.loads(said)
         likes = int(rng.random() < worth[decision["variant"]])
-        reward = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": likes}
-        await browser.send("POST", f"/v1/tasks/{task}/reward", reward)
+        if worth[decision["variant"]]:
+            reward = {"ticket": decision["ticket"], "reward": likes}
+            await browser.send("POST", f"/v1/tasks/{task}/reward", reward)
         done += 1
     browser.close()
 
@@ -132,6 +140,8 @@ async def shoot(page: Page, url: str, path: Path, name: str) -> None:
     await page.goto(url)
     await page.locator("#live[data-state=on], #live[data-state=still]").wait_for(state="attached")
     await page.locator("[aria-busy]").first.wait_for(state="detached", timeout=60_000)
+    if name == "warned":
+        await page.locator(".banner.warn").first.wait_for(timeout=SILENCE)
     if name == "fleet":
         await page.locator("td .chip.silent").first.wait_for(timeout=SILENCE)
     await page.screenshot(path=path, full_page=True)

@@ -13,64 +13,105 @@ tallies are sent only if they began well, so what the fleet knows is too high. I
 import argparse
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from outvote import OutvoteError, Tally, Task, protocols
+from outvote import Elimination, OutvoteError, Tally, Task, protocols
+from outvote.core.decisions import Decisions, Group, Ticket
+from outvote.core.tally.cycle import Cycle
 
 MOST_EVENTS = 5_000  # of a trial; then it is given up
-Choice = tuple[int, int | None]  # an arm, and the ticket for its reward
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass
+class Choice(Protocol):
+    def __call__(self, site: "Site") -> int:
+        """Which arm comes next."""
+
+
 class Site:
-    number: int
-    player: protocols.Player
-    open: list[list[float]]  # what is in each arm's open tally: nobody's business but the player's
-    turn: int = 0  # tallies sent since the last announcement
+    """A player of one's own: whatever arm comes next is decided by `choose`."""
 
-    def take(self, arms: Sequence[int]) -> Choice:
-        """Another arm with each tally; `expose` gives a ticket for any arm, whosever turn it is."""
-        arm = arms[(self.number + self.turn) % len(arms)]
-        return arm, self.player.expose(arm)
+    def __init__(self, task: Task, number: int, choose: Choice) -> None:
+        self.task, self.number, self.choose, self.cycle = task, number, choose, Cycle(task)
+        self.remaining = list(range(len(task.arms)))
+        self.decisions = Decisions(len(task.arms), window=0, binary=True)
+        self.open: dict[int, Group] = {}  # each arm's open tally: what is in it is nobody's business
+        self.opened = self.turn = 0  # tallies opened, and sent since the last announcement
+
+    def decide(self, now: int) -> Ticket:
+        arm = self.choose(self)
+        group = self.open.get(arm) or self.begin(arm)
+        return self.decisions.place(group, arm, now)
+
+    def begin(self, arm: int) -> Group:
+        """A tally's number is a place of its arm in the site's cycle. Tallies grow as those of the stock player do."""
+        number = next(at for at in count(self.decisions.next_number) if self.cycle.arm(self.number, at) == arm)
+        arms, sizes = len(self.task.arms), self.task.tally_sizes
+        size = sizes[sum(self.opened >= arms * 4**level for level in range(len(sizes) - 1))]
+        group = self.decisions.open({arm: size}, number=number)
+        assert group is not None  # there is memory enough
+        self.open[arm] = group
+        self.opened += 1
+        return group
+
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None:
+        self.decisions.reward(ticket, reward, now)
+
+    def tick(self, now: int) -> Sequence[Tally]:
+        tallies = []
+        for group in self.decisions.close_due(now):
+            [(arm, told)] = group.counts.items()
+            tallies.append(Tally(arm, int(told.total), told.decided, group.number))
+            del self.open[arm]
+            self.turn += 1
+        return tallies
+
+    def receive(self, news: Elimination) -> None:
+        self.remaining = [arm for arm in self.remaining if arm not in news.arms]
+        self.open = {arm: group for arm, group in self.open.items() if arm in self.remaining}
+        self.decisions.drop(news.arms)
+        self.turn = 0
 
 
-def stock(site: Site) -> Choice:
-    return site.player.decide()
+def take(site: Site, arms: Sequence[int]) -> int:
+    """Another arm with each tally."""
+    return arms[(site.number + site.turn) % len(arms)]
 
 
-def spread(site: Site) -> Choice:
-    return site.take(site.player.remaining)
+def spread(site: Site) -> int:
+    return take(site, site.remaining)
 
 
-def impatient(site: Site) -> Choice:
-    return site.take([arm for arm in site.player.remaining if site.open[arm] != [0, 0]] or site.player.remaining)
+def impatient(site: Site) -> int:
+    failed = [arm for arm, group in site.open.items() if (group.counts[arm].decided, group.counts[arm].total) == (2, 0)]
+    return take(site, [arm for arm in site.remaining if arm not in failed] or site.remaining)
 
 
-def run(choose: Callable[[Site], Choice], task: Task, means: list[float], seed: int) -> tuple[int, bool, Array]:
+def run(choose: Choice | None, task: Task, means: list[float], seed: int) -> tuple[int, bool, Array]:
     """Events until one arm is left, whether it is the best, and all that was reported."""
     rng, told = random.Random(seed), np.zeros((len(means), 2))
-    sites = [Site(number, protocols.player(task, number), [[] for _ in means]) for number in range(task.players)]
+    sites: list[Any] = [
+        protocols.player(task, number) if choose is None else Site(task, number, choose)
+        for number in range(task.players)
+    ]
     server, events = protocols.server(task), 0
     while not server.finished and events < MOST_EVENTS:
         events += 1
-        site, uniform = rng.choice(sites), rng.random()
-        arm, ticket = choose(site)
-        site.open[arm].append(float(uniform < means[arm]))
-        for tally in site.player.reward(arm, site.open[arm][-1], ticket=ticket):
-            assert isinstance(tally, Tally)
-            told[arm] += tally.successes, tally.trials
-            site.open[arm], site.turn = [], site.turn + 1
-            for news in server.receive(site.number, tally):
+        number, uniform = rng.randrange(len(sites)), rng.random()
+        site = sites[number]
+        ticket = site.decide(events)
+        site.reward(ticket, float(uniform < means[ticket.arm]), events)
+        for tally in site.tick(events):
+            told[tally.arm] += tally.successes, tally.trials
+            for news in server.receive(number, tally, events):
                 for each in sites:
-                    each.player.receive(news)
-                    each.turn = 0
+                    each.receive(news)
     return events, server.winner == means.index(max(means)), told
 
 
@@ -99,7 +140,8 @@ def main() -> None:
     print(f"{'':10} {'events until decided':>20} {'best found':>11}   what the fleet believes of arms whose mean is")
     print(" " * 46 + "".join(f"{mean:<15g}" for mean in means))
     events = []
-    for choose, colour in ((stock, "#000000"), (spread, "#0072B2"), (impatient, "#D55E00")):
+    ways: dict[str, Choice | None] = {"stock": None, "spread": spread, "impatient": impatient}
+    for (name, choose), colour in zip(ways.items(), ("#000000", "#0072B2", "#D55E00"), strict=True):
         trials = [run(choose, task, means, seed) for seed in range(options.trials)]
         events.append(np.array([each for each, _, _ in trials]))
         mean, half = mean_and_half(events[-1])
@@ -107,11 +149,11 @@ def main() -> None:
         shares = successes / reported
         widths = 1.96 * np.sqrt(shares * (1 - shares) / reported)
         found = np.mean([best for _, best, _ in trials])
-        print(f"{choose.__name__:10} {mean:11,.0f} ± {half:6,.0f} {found:11.0%}   ", end="")
+        print(f"{name:10} {mean:11,.0f} ± {half:6,.0f} {found:11.0%}   ", end="")
         print("  ".join(f"{share:.3f} ± {width:.3f}" for share, width in zip(shares, widths, strict=True)))
-        left.errorbar([choose.__name__], [mean], yerr=[half], fmt="o", capsize=4, color=colour)
+        left.errorbar([name], [mean], yerr=[half], fmt="o", capsize=4, color=colour)
         places = np.arange(len(means)) + 0.2 * (len(events) - 2)
-        right.errorbar(places, shares - means, yerr=widths, fmt="o", capsize=4, color=colour, label=choose.__name__)
+        right.errorbar(places, shares - means, yerr=widths, fmt="o", capsize=4, color=colour, label=name)
     gain, half = mean_and_half(events[1] - events[0])
     verdict = "no difference that one can tell" if abs(gain) <= half else "it helps" if gain < 0 else "it is worse"
     print(f"spread against stock, on equal visitors: {gain:+,.0f} ± {half:,.0f} events: {verdict}.")

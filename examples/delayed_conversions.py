@@ -1,21 +1,20 @@
-"""A web shop whose customers buy later, or never say no: why a task needs a reward window, with real processes.
+"""A web shop whose customers buy later, or never say no: what the reward window decides, with real processes.
 
     python examples/delayed_conversions.py
-    python examples/delayed_conversions.py --window .2    # too short: those who buy fast look best
+    python examples/delayed_conversions.py --windows 4,2,1
 
 An engine, a server and an edge for each site are started. Visitors see one of three checkouts; who buys does so seconds
-later (a second stands for ten minutes), and who does not buy never says so. The same shop runs two tasks side by side,
-one with a reward window and one without. It needs outvote's extras `network`, `client` and `sim`.
+later (a second stands for ten minutes), and who does not buy never says so. The same shop runs tasks side by side that
+differ in their reward window: "bought within 40 minutes", and "within 10". Which checkout is best depends on it. It
+needs outvote's extras `network`, `client` and `sim`.
 """
 
 import argparse
 import asyncio
-import logging
 import math
 import random
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ from matplotlib.figure import Figure
 from outvote import OutvoteError, Task
 from outvote.client import AsyncClient, Decision
 from outvote.demo.fleet import Fleet
-from outvote.presenters.task_fields import to_json
+from outvote.presenters.task_fields import task_of, to_json
 
-CHECKOUTS = {"card": (0.3, 0.2), "account": (0.15, 0.4), "invoice": (0.65, 0.7)}  # who buys, after seconds on average
+CHECKOUTS = {"card": (0.55, 0.2), "account": (0.15, 0.4), "invoice": (0.8, 1.6)}  # who buys, after seconds on average
 COLOURS = {"card": "#0072B2", "account": "#E69F00", "invoice": "#D55E00"}
 LOOK_EVERY = 0.3  # seconds
 Look = tuple[float, dict[str, Any]]  # seconds since the start, the task as the server describes it
@@ -40,7 +39,7 @@ async def buy(site: AsyncClient, decision: Decision, after: float) -> None:
 
 
 async def open_shop(tasks: list[Task], rate: float, seconds: float) -> dict[str, list[Look]]:
-    """Visitors come until the first task has its winner; what the server knew of each task, as time went by."""
+    """Visitors come until all tasks have their winners; what the server knew of each task, as time went by."""
     rng, purchases = random.Random(0), []
     looks: dict[str, list[Look]] = {task.name: [] for task in tasks}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -51,8 +50,8 @@ async def open_shop(tasks: list[Task], rate: float, seconds: float) -> dict[str,
             server = httpx.AsyncClient(base_url=fleet.server.url("server"), trust_env=False, timeout=10)
             for task in tasks:
                 (await server.post("/v1/tasks", json=to_json(task))).raise_for_status()
-            start, winner, now = time.monotonic(), None, 0.0
-            while winner is None and now < seconds:
+            start, decided, now = time.monotonic(), False, 0.0
+            while not decided and now < seconds:
                 for task in tasks:  # a visitor
                     site = rng.choice(sites)
                     decision = await site.decide(task.name, fallback="card")
@@ -61,10 +60,11 @@ async def open_shop(tasks: list[Task], rate: float, seconds: float) -> dict[str,
                         purchases.append(asyncio.create_task(buy(site, decision, rng.expovariate(1 / delay))))
                 await asyncio.sleep(1 / rate)
                 now = time.monotonic() - start
-                if not looks["without"] or now > looks["without"][-1][0] + LOOK_EVERY:
+                last = looks[tasks[0].name]
+                if not last or now > last[-1][0] + LOOK_EVERY:
                     for task in tasks:
                         looks[task.name].append((now, (await server.get(f"/v1/tasks/{task.name}")).json()))
-                    winner = looks["with-window"][-1][1]["winner"]
+                    decided = all(seen[-1][1]["winner"] for seen in looks.values())
             for each in purchases:
                 each.cancel()
             await asyncio.gather(server.aclose(), *(site.close() for site in sites))
@@ -75,7 +75,7 @@ async def open_shop(tasks: list[Task], rate: float, seconds: float) -> dict[str,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--window", type=float, default=2.5, help="seconds in which a purchase counts (%(default)s)")
+    parser.add_argument("--windows", default="4,1", help="seconds in which a purchase counts, by task (%(default)s)")
     parser.add_argument("--sites", default="paris,lima", help="names of sites (%(default)s)")
     parser.add_argument("--rate", type=float, default=60, help="visitors in a second, in the whole shop (%(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="after which it closes in any case (%(default)s)")
@@ -84,22 +84,23 @@ def main() -> None:
     if not min(options.rate, options.seconds) > 0:
         parser.error(f"--rate and --seconds must be above 0, got {options.rate:g} and {options.seconds:g}")
     try:
-        task = partial(Task, arms=list(CHECKOUTS), players=options.sites.split(","), epsilon=0, delta=0.05)
-        tasks = [task(name="with-window", protocol="tally", reward_window=options.window)]
-        tasks += [task(name="without", protocol="tally")]
+        asked = {"variants": list(CHECKOUTS), "sites": options.sites.split(","), "protocol": "tally"}
+        windows = [float(window) for window in options.windows.split(",")]
+        tasks = [task_of(asked | {"name": f"within-{each:g}-s", "reward_window": each}) for each in windows]
         options.plot.touch()
-    except (OSError, OutvoteError) as error:
+    except (OSError, ValueError, OutvoteError) as error:
         parser.error(str(error))
-    logging.getLogger("outvote.client").setLevel(logging.ERROR)  # without a window many purchases are refused
     looks = asyncio.run(open_shop(tasks, options.rate, options.seconds))
     figure = Figure(figsize=(9, 4.5), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for (name, seen), axes in zip(looks.items(), panels, strict=True):
+    panels = figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0]
+    for task, axes in zip(tasks, panels, strict=True):
+        name, seen = task.name, looks[task.name]
         first = next((look for look in seen if all(arm["trials"] for arm in look[1]["variants"])), seen[-1])
-        print(f"{name}: the first tallies are in after {first[0]:.1f} s; winner after {seen[-1][0]:.1f} s:", end=" ")
-        print(seen[-1][1]["winner"] or "none")
+        last = next((look for look in seen if look[1]["winner"]), seen[-1])
+        print(f"{name}: the first tallies are in after {first[0]:.1f} s; winner after {last[0]:.1f} s:", end=" ")
+        print(last[1]["winner"] or "none")
         for arm, (checkout, (share, delay)) in enumerate(CHECKOUTS.items()):
-            in_time = share * (1 - math.exp(-options.window / delay))
+            in_time = share * (1 - math.exp(-task.reward_window / delay))
             both = (look[1]["variants"][arm] for look in (first, seen[-1]))
             told = [f"{view['successes']} of {view['trials']}" for view in both]
             print(f"  {checkout:8} {in_time:4.0%} buy in time; the first tallies say {told[0]}, all together {told[1]}")
@@ -111,7 +112,7 @@ def main() -> None:
             axes.axhline(in_time, color=COLOURS[checkout], lw=1, ls=":")
         axes.set(xlabel="seconds", xlim=(0, seen[-1][0]), ylim=(0, 1.02), title=f"task {name}")
     panels[0].set_ylabel("share of buyers that the fleet believes")
-    panels[1].legend(frameon=False, title="dotted: the truth\nbands: 95 %, at all times")
+    panels[-1].legend(frameon=False, title="dotted: the truth\nbands: 95 %, at all times")
     figure.savefig(options.plot, dpi=150)
     print(f"picture: {options.plot}")
 

@@ -35,11 +35,18 @@ def put(path: Path, data: bytes) -> None:
     path.with_suffix(".part").replace(path)
 
 
+def clock() -> int:
+    """Milliseconds: times are always told."""
+    return time.time_ns() // 1_000_000
+
+
 def run_site(task: Task, name: str, folder: Path) -> None:
     """Serve users until the winner is known."""
     store, book = folder / f"{name}.json", TallyCodebook(task)
     saved = json.loads(store.read_bytes()) if store.exists() else {}
     player: Any = protocols.restore(task, saved["player"]) if saved else protocols.player(task, name)
+    if saved:
+        player.resume(clock(), crashed=True)
     sent = saved.get("sent", [[0, 0]])  # of each message: events so far, its bits
     events = sent[-1][0]
     for file, data in saved.get("outbox", {}).items():
@@ -51,9 +58,10 @@ def run_site(task: Task, name: str, folder: Path) -> None:
             news = book.decode_down(left, unpack(path.read_bytes()))
             left, heard = [arm for arm in left if arm not in news.arms], heard + 1
             player.receive(news)
-        arm, ticket = player.decide()
-        events += 1
-        for tally in player.reward(arm, float(rng.random() < RATES[task.arms[arm]]), ticket=ticket):
+        events, now = events + 1, clock()
+        ticket = player.decide(now)
+        player.reward(ticket, float(rng.random() < RATES[task.arms[ticket.arm]]), now)  # users answer at once
+        for tally in player.tick(now):
             bits, file = book.encode(tally), f"up.{name}.{tally.sequence}.msg"
             sent.append([events, len(bits)])
             state = {"player": player.snapshot(), "sent": sent, "outbox": {file: pack(bits).hex()}}
@@ -79,7 +87,7 @@ def run_server(task: Task, folder: Path) -> None:
             _, name, sequence, _ = path.name.split(".")
             tally = book.decode_up(unpack(path.read_bytes()), player=name, sequence=int(sequence))
             left = server.remaining
-            down += [book.encode_down(left, news) for news in server.receive(name, tally)]
+            down += [book.encode_down(left, news) for news in server.receive(name, tally, clock())]
             put(store, json.dumps({"server": server.snapshot(), "down": down}).encode())
             if not saved and int(sequence) >= FAILS_AT:
                 os._exit(POWER_FAILURE)  # the message is still there: it is received twice, and counted once

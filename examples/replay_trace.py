@@ -48,10 +48,12 @@ def replay(task: Task, trace: list[Row], means: list[float]) -> list[Sent]:
     server = protocols.server(task)
     crossed: list[Sent] = []
     for events, (hour, name) in enumerate(trace, start=1):
-        arm, ticket = sites[name].decide()
-        for message in sites[name].reward(arm, float(rng.random() < means[arm]), ticket=ticket):
+        now = round(hour * 3_600_000)  # milliseconds
+        ticket = sites[name].decide(now)
+        sites[name].reward(ticket, float(rng.random() < means[ticket.arm]), now)
+        for message in sites[name].tick(now):
             crossed.append((hour, name, message))
-            for elimination in server.receive(name, message):
+            for elimination in server.receive(name, message, now):
                 crossed.append((hour, "server", elimination))
                 out = " and ".join(task.arms[each] for each in elimination.arms)
                 print(f"hour {hour:4.1f}, after {events:,} events and {len(crossed) - 1} messages: {out} out")

@@ -16,7 +16,7 @@ from faults.in_force import Action, counted_by_hand, lost_actions, served_otherw
 from faults.justified import unjustified
 from faults.proxy import Acknowledged
 from faults.reading import Finding, fold, tasks_of, up_of
-from faults.traffic import Told
+from faults.told import Told
 from helpers.audit import StoredMessages, faults, sent
 from outvote.core.errors import OutvoteError
 from outvote.core.messages import Tally
@@ -42,7 +42,7 @@ class Evidence:
     edges: Mapping[str, Mapping[str, View]] = field(default_factory=dict)
     """The same of edges; none that was revoked, since it hears nothing any more."""
     told: Mapping[tuple[str, str], Told] = field(default_factory=dict)
-    """By edge and task: more than this no tally may speak of. Sites that are not here are not looked at."""
+    """By edge and task: of this its tallies must speak. Sites that are not here are not looked at."""
     damaged: frozenset[str] = frozenset()
     """Edges that lost a store: lives of theirs may have none."""
     actions: Sequence[Action] = ()
@@ -124,31 +124,32 @@ def _counted_twice(evidence: Evidence) -> Iterator[Finding]:
     for subject, count in often.items():
         if count > 1:
             yield Finding("counted twice", f"{subject} is {count} times in the log")
-    said: dict[tuple[str, str], Told] = {}
+    yield from _said_otherwise(evidence)
+
+
+def _said_otherwise(evidence: Evidence) -> Iterator[Finding]:
+    """A tally speaks of other decisions or rewards than users know of."""
+    said: dict[tuple[str, str, int], list[tuple[Tally, float]]] = {}
     tasks = tasks_of(evidence.log)
     coders = {task_id: Coder(task) for task_id, task in tasks.items()}
     for record in evidence.log:
         where = up_of(record)
         if where is None or where.task_id not in tasks or tasks[where.task_id].protocol != "tally":
             continue
-        task = tasks[where.task_id]
         try:
             tally = coders[where.task_id].read_up(where, record.payload)
         except OutvoteError as error:
             yield Finding("wrong", f"{record.subject} is no message: {error}")
             continue
         assert isinstance(tally, Tally)
-        counter = said.setdefault((where.edge, task.name), Counter())
-        counter[task.arms[tally.arm], 1] += tally.successes
-        counter[task.arms[tally.arm], 0] += tally.trials - tally.successes
-    for (edge, name), counter in said.items():
-        if (edge, name) not in evidence.told:
-            continue
-        for (arm, outcome), count in counter.items():
-            told = evidence.told[edge, name][arm, outcome]
-            if count > told:
-                what = f"{edge} says of {arm} in {name} {count} times {outcome}, its users said it {told} times"
-                yield Finding("counted twice", what)
+        said.setdefault((where.edge, tasks[where.task_id].name, tally.sequence), []).append((tally, record.stored))
+    for (edge, name, number), tallies in said.items():
+        told = evidence.told.get((edge, name))
+        if told is not None and (verdict := told.verdict(number, tallies)):
+            yield Finding(verdict, f"{edge} says {tallies} in {name}, its users know of {told.groups.get(number)}")
+    for (edge, name), told in evidence.told.items():
+        for ticket in told.refused:
+            yield Finding("lost", f"{edge} has refused a reward for {ticket} in {name}")
 
 
 # ---- disagreements

@@ -172,9 +172,14 @@ class Fleet:
         self.members[name] = member
         self.begin(name)
         if is_edge:
-            means = {each.name: each.means for each in self._open.values()}
             weights = {each.name: VOTES_NEED for each in self.schedule.tasks if each.protocol != "tally"}
-            self.users[name] = Users(member.door, means, f"users {self.schedule.seed} {name}", weights=weights)
+            self.users[name] = Users(
+                member.door,
+                self._open,
+                f"users {self.schedule.seed} {name}",
+                weights=weights,
+                life=lambda: len(member.lives),
+            )
             if self.going.is_set():
                 self._visiting.append(asyncio.create_task(self.users[name].come(self.going)))
         return member
@@ -291,7 +296,7 @@ class Fleet:
         self.task_ids[name] = task_id
         self._open[name] = planned
         for users in self.users.values():
-            users.add_task(name, planned.means)
+            users.add_task(planned)
 
     def close_task(self, name: str) -> None:
         """It was deleted: users come for it no more."""

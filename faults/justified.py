@@ -16,8 +16,8 @@ from outvote.core.task import Task
 from outvote.log.log import Record
 from outvote.log.records import Coder, UpSubject, read_discount
 
-Event = tuple[UpSubject, UpMessage] | tuple[int, ...]
-"""A message, or the arms that the log says to be out."""
+Event = tuple[UpSubject, UpMessage, int] | tuple[int, ...]
+"""A message and when it was stored, or the arms that the log says to be out."""
 
 
 class _Judged:
@@ -36,9 +36,10 @@ class _Judged:
         self._under_way: tuple[int, frozenset[int]] = (-1, frozenset())
         """The elimination that was next when an edge was discounted, and the arms that were out with that edge."""
 
-    def read(self, where: UpSubject, payload: bytes) -> None:
+    def read(self, where: UpSubject, record: Record) -> None:
         if not self.ended:
-            self._events.append((where, self.coder.read_up(where, payload)))
+            message = self.coder.read_up(where, record.payload)
+            self._events.append((where, message, int(record.stored * 1000)))
             self._replay(self._events[-1])
 
     def discount(self, edge: str) -> None:
@@ -72,8 +73,8 @@ class _Judged:
 
     def _replay(self, event: Event) -> None:
         if isinstance(event[0], UpSubject):
-            where, message = event
-            self.core.receive(where.edge, message, incarnation=where.incarnation)
+            where, message, at = event
+            self.core.receive(where.edge, message, at, incarnation=where.incarnation)
             return
         unexpected = [arm for arm in event if arm not in self.core.eliminated]
         if unexpected:  # the log is right: it was told to everybody
@@ -94,7 +95,7 @@ def unjustified(log: Iterable[Record]) -> Iterator[Finding]:
             continue
         try:
             if isinstance(where, UpSubject):
-                task.read(where, record.payload)
+                task.read(where, record)
             elif where.kind in ("stop", "delete"):
                 task.ended = True
             elif where.kind == "discount":

@@ -25,7 +25,8 @@ from faults.operators import Operators
 from faults.proxy import Acknowledged
 from faults.reading import Finding, fold
 from faults.schedule import OF_NODES, ON_MESSAGES, RECOVERY, Schedule
-from faults.traffic import Lost, NotReached, Told, ask, view
+from faults.told import Told
+from faults.traffic import Lost, NotReached, ask, view
 from helpers.audit import log_at, read_store
 
 AFTER = 0.8
@@ -208,8 +209,12 @@ async def _collect(fleet: Fleet, actions: list[Action]) -> Evidence:
     log = await log_at(fleet.direct, fleet.access())
     told: dict[tuple[str, str], Told] = {}
     for name, users in fleet.users.items():
-        for task, counter in users.told.items():
-            told.setdefault((fleet.members[name].identity, task), Counter()).update(counter)
+        member = fleet.members[name]
+        for task, notes in users.notes.items():  # one that was deleted was forgotten, and its name may be another's
+            restarted = len(member.lives) > 1 or any(
+                (each.kind, each.target) == ("delete-task", task) for each in actions
+            )
+            told.setdefault((member.identity, task), Told()).add(notes.told(restarted=restarted))
     return Evidence(
         log=log,
         acknowledged=acknowledged,

@@ -87,6 +87,8 @@ class Planned:
     epsilon: float
     delta: float
     fallback: str | None = None
+    window: float = 1.0
+    """For rewards, in seconds."""
 
     def task(self, players: Sequence[str]) -> Task:
         more: dict[str, Any] = {"instances": 2} if self.protocol == "edme" else {}
@@ -100,6 +102,7 @@ class Planned:
             epsilon=self.epsilon,
             delta=self.delta,
             fallback=self.fallback,
+            reward_window=self.window,
             **more,
         )
 

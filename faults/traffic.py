@@ -1,30 +1,33 @@
-"""Users of one site, with outcomes that a seed decides: they ask the edge, and reward each decision at most once.
+"""Users of one site, with outcomes that a seed decides: they ask the edge, and send rewards once, again, late or never.
 
-As `outvote.client` does, a request is made again only where no connection came about. What the edge took, or may have
-taken, is counted: no tally may ever speak of more.
+As `outvote.client` does, a reward is sent again where no answer came. What the edge took, or may have taken, is taken
+down: a tally must speak of just that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import random
 import ssl
-from collections import Counter
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+
+from faults.schedule import Planned
+from faults.told import Notes, Visit, rewards
+from outvote.core.decisions import Ticket
 
 PAUSE: Final = 0.002
 """Seconds between two events of a site."""
 AWAY: Final = 0.05
 """Seconds before users come again to an edge that does not answer."""
 PATIENCE: Final = 1.0
-LATE: Final = 0.2
-"""The part of rewards that come some events later."""
-Told = Counter[tuple[str, int]]
-"""By arm and outcome: how many rewards were told."""
+ASTRAY: Final = 0.03
+"""The share of rewards that are also sent with the name of another process."""
 
 
 class NotReached(Exception):
@@ -109,32 +112,38 @@ class Users:
     def __init__(
         self,
         door: Door,
-        means: Mapping[str, Mapping[str, float]],
+        tasks: Mapping[str, Planned],
         seed: str,
         *,
-        weights: Mapping[str, int] | None = None,
+        weights: Mapping[str, int],
+        life: Callable[[], int],
     ) -> None:
-        """`means` by task and arm; `weights` by task: how much more often than once it is visited."""
-        self.told: dict[str, Told] = {task: Counter() for task in means}
+        """`weights` by task: how much more often than once it is visited. `life` counts the processes of the edge."""
+        self.notes: dict[str, Notes] = {}
+        """By task."""
         self.events = 0
         self.finished: set[str] = set()
         """Tasks of which the users need ask no more."""
         self._caller = Caller(door)
-        self._means = dict(means)
-        self._weights = weights or {}
+        self._tasks: dict[str, Planned] = {}
+        self._weights = weights
+        self._life = life
         self._rng = random.Random(seed)
-        self._late: list[tuple[str, dict[str, Any]]] = []
+        self._due: list[tuple[float, int, str, Visit, float]] = []
+        """Rewards to be sent: when, and of which task."""
+        for planned in tasks.values():
+            self.add_task(planned)
 
-    def add_task(self, name: str, means: Mapping[str, float]) -> None:
+    def add_task(self, planned: Planned) -> None:
         """A new one, or one of a name that was there before."""
-        self.told.setdefault(name, Counter())
-        self._means[name] = means
-        self.finished.discard(name)
+        self._tasks[planned.name] = planned
+        self.notes.setdefault(planned.name, Notes(planned.window))
+        self.finished.discard(planned.name)
 
     async def come(self, going: asyncio.Event) -> None:
         """Until `going` is cleared."""
         while going.is_set():
-            open_tasks = [task for task in self._means if task not in self.finished]
+            open_tasks = [task for task in self._tasks if task not in self.finished]
             try:
                 if open_tasks:
                     weights = [self._weights.get(task, 1) for task in open_tasks]
@@ -145,28 +154,45 @@ class Users:
         self._caller.close()
 
     async def _event(self, task: str) -> None:
-        status, decision = await self._caller.ask("POST", f"/v1/tasks/{task}/decide")
+        asked = time.time()
+        try:
+            status, decision = await self._caller.ask("POST", f"/v1/tasks/{task}/decide")
+        except Lost:
+            self.notes[task].unseen += 1
+            raise
         if status != 200:
             await asyncio.sleep(AWAY)  # the edge has not heard of the task yet
             return
         self.events += 1
-        arm = decision["variant"]
-        outcome = int(self._rng.random() < self._means[task][arm])
-        self._late.append((task, {"variant": arm, "ticket": decision["ticket"], "reward": outcome}))
-        while self._late and self._rng.random() >= LATE:
-            await self._reward(*self._late.pop(self._rng.randrange(len(self._late))))
+        ticket, planned = Ticket.parse(decision["ticket"]), self._tasks[task]
+        if ticket is not None:
+            visit = Visit(ticket, asked, time.time())
+            self.notes[task].decided(visit)
+            for part, reward in rewards(self._rng, self._rng.random() < planned.means[decision["variant"]]):
+                self._later(asked + part * planned.window, task, visit, reward)
+        while self._due and self._due[0][0] <= time.time():
+            at, _, task, visit, reward = heapq.heappop(self._due)
+            try:
+                await self._reward(task, visit, reward)
+            except (NotReached, Lost):
+                self._later(at, task, visit, reward)
+                raise
 
-    async def _reward(self, task: str, body: dict[str, Any]) -> None:
-        told, key = self.told[task], (body["variant"], body["reward"])
-        told[key] += 1  # before: it may be taken, and the answer lost
+    def _later(self, at: float, task: str, visit: Visit, reward: float) -> None:
+        heapq.heappush(self._due, (at, self._rng.getrandbits(64), task, visit, reward))
+
+    async def _reward(self, task: str, visit: Visit, reward: float) -> None:
+        path = f"/v1/tasks/{task}/reward"
+        if self._rng.random() < ASTRAY:
+            astray = visit.ticket._replace(run=visit.ticket.run[::-1])
+            await self._caller.ask("POST", path, {"ticket": str(astray), "reward": 1})
+        sent, life = time.time(), self._life()
         try:
-            status, _ = await self._caller.ask("POST", f"/v1/tasks/{task}/reward", body)
-        except NotReached:
-            told[key] -= 1
-            self._late.append((task, body))
+            status, _ = await self._caller.ask("POST", path, {"ticket": str(visit.ticket), "reward": reward})
+        except Lost:
+            self.notes[task].rewarded(visit, reward, sent, time.time(), 0, {life, self._life()})
             raise
-        if status != 204:  # of a decision that a kill made the edge forget
-            told[key] -= 1
+        self.notes[task].rewarded(visit, reward, sent, time.time(), status, {life, self._life()})
 
 
 async def ask(door: Door, method: str, path: str, body: object = None, *, patience: float) -> tuple[int, Any]:

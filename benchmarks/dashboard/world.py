@@ -21,6 +21,10 @@ BUSY = 20
 """Tasks that get a message every second while pages are watched."""
 EVENTS = 60
 """Of each site and task before that."""
+WINDOW = 1.0
+"""For rewards, in seconds: the next event of a site comes so much later that all earlier ones are counted."""
+PACE = 3_000
+"""Milliseconds between two events of a task, whichever site has them."""
 KINDS = ("tally",) * 14 + ("dme",) * 4 + ("edme",) * 2
 """What every twenty tasks are."""
 
@@ -39,6 +43,7 @@ class Told:
     players: dict[str, protocols.Player]
     rng: random.Random
     coder: Coder = field(init=False)
+    now: int = 10**12
 
     def __post_init__(self) -> None:
         self.coder = Coder(self.task)
@@ -47,9 +52,10 @@ class Told:
         """So many at one site: what it sends of them."""
         player = self.players[site]
         for _ in range(count):
-            arm, ticket = player.decide()
-            outcome = float(self.rng.random() < self.means[arm])
-            for message in player.reward(arm, outcome, ticket=ticket):
+            self.now += PACE
+            ticket = player.decide(self.now)
+            player.reward(ticket, float(self.rng.random() < self.means[ticket.arm]), self.now)
+            for message in player.tick(self.now):
                 where = UpSubject(site, self.task_id, "0123456789abcdef", message.sequence)
                 yield str(where), self.coder.up(message)
 
@@ -71,7 +77,10 @@ def tasks() -> list[Told]:
         soon = number >= BUSY and number % 7 == 0
         means = [0.5 + (0.45 if soon and not arm else 0.0) - (0.4 if soon and arm else 0.0) for arm in range(arms)]
         epsilon, delta = (0.0, 0.05) if protocol == "tally" else (0.95, 0.5)
-        task = Task(arms=arms, players=EDGES, epsilon=epsilon, delta=delta, protocol=protocol, name=f"task-{number:03}")
+        task = Task(
+            arms=arms, players=EDGES, epsilon=epsilon, delta=delta, protocol=protocol, reward_window=WINDOW,
+            name=f"task-{number:03}",
+        )  # fmt: skip
         sites = [edge_name((number * SITES // 4 + each) % EDGES) for each in range(SITES)]
         players = {site: protocols.player(task, site, rng=rng) for site in sites}
         found.append(Told(task, f"{task.name}-{number:08x}", means, players, rng))

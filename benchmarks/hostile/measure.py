@@ -45,7 +45,10 @@ PATIENCE = 10.0
 """Seconds after which somebody gives up."""
 EVERY = 0.01
 """Seconds between two requests of somebody who only wants to be served."""
-TASK = Task(name="shop", arms=["red", "green"], players=["ams"], epsilon=0, delta=0.05, protocol="tally", floor=100)
+TASK = Task(
+    name="shop", arms=["red", "green"], players=["ams"], epsilon=0, delta=0.05, protocol="tally", reward_window=60.0,
+    floor=100,
+)  # fmt: skip
 HOST = b"Host: localhost\r\n"
 ODD = {
     "2,000 fields": b"GET /healthz HTTP/1.1\r\n" + HOST + b"a: b\r\n" * 2000 + b"\r\n",
@@ -296,7 +299,7 @@ def speed(trees: dict[str, Path], *, rounds: int) -> dict[str, Any]:
                 say(f"hostile: {connections} connections, round {number} of {rounds}")
                 for name, (child, port) in servers.items():
                     asked = {"task": NAME, "port": port, "pid": child.pid, "turns": 2, "events": EVENTS, "rates": None}
-                    result = load.ask({**asked, "connections": connections})
+                    result = load.ask({**asked, "connections": connections, "variant": name == "before"})
                     if number:  # the first warms it up
                         played[name].append(result)
             found[str(connections)] = {

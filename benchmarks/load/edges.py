@@ -30,7 +30,7 @@ from benchmarks.network.processes import allow_connections, say_json
 from outvote.core.errors import OutvoteError
 from outvote.edge import site as edge_module
 from outvote.edge.hosted_task import HostedTask
-from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
 from outvote.engine.nats_log import NatsLog
 from outvote.log.records import DownSubject, parse
@@ -209,9 +209,8 @@ class Fleet:
                 self._means[task.task.name] = means
         draw = self._rng.random
         for _ in range(events):
-            arm, ticket = edge.decide(task)
-            if ticket != NO_TICKET:
-                edge.reward(task, arm, 1.0 if draw() < means[arm] else 0.0, ticket)
+            ticket = edge.decide(task)
+            edge.reward(task, ticket, 1.0 if draw() < means[ticket.arm] else 0.0)
         self.events += events
 
     async def swap(self) -> None:
@@ -241,7 +240,7 @@ class Fleet:
             "there": len(edges),
             "connected": sum(edge.connected for edge in edges),
             "hosted": sum(len(edge.tasks) for edge in edges),
-            "waiting": sum(task.waiting for edge in edges for task in edge.tasks.values()),
+            "waiting": sum(task.waiting + to_count(task) for edge in edges for task in edge.tasks.values()),
             "reconnections": sum(each.reconnections for each in figures),
             "wire_bytes": sum(each.wire_bytes for each in figures),
             "events": self.events,
@@ -265,6 +264,11 @@ class Fleet:
             for edge in (site.edge for site in self.sites)
             if edge is not None
         }
+
+
+def to_count(task: HostedTask) -> int:
+    """Groups of decisions whose window is not over yet."""
+    return sum(not group.left for group in task.player.decisions.groups)
 
 
 async def obey(fleet: Fleet, notes: Notes, folder: Path) -> None:

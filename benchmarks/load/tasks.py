@@ -16,6 +16,8 @@ VOTERS = 12
 """Players of a task of votes, by name, with the first two arms: each has to see some hundred events before it votes."""
 TALLYING = 200
 """Players of most tasks of `tally`, by name."""
+WINDOW = 1.0
+"""For rewards, in seconds: they come at once."""
 OPEN_EVERY = 24
 """Of so many tasks one, of `tally`, is for every edge that there is."""
 
@@ -50,7 +52,9 @@ def describe(number: int, edges: Sequence[str], everywhere: Sequence[str]) -> di
     """The body that creates a task; `everywhere` are edges that take part in each."""
     name, rng = name_of(number), random.Random(number)
     protocol = MIX[number % len(MIX)]
-    told: dict[str, Any] = {"name": name, "variants": list(arms_of(name)), "delta": 0.05, "protocol": protocol}
+    told: dict[str, Any] = {
+        "name": name, "variants": list(arms_of(name)), "reward_window": WINDOW, "delta": 0.05, "protocol": protocol
+    }  # fmt: skip
     if protocol == "tally":
         wanted = TALLYING
         told["epsilon"] = 0

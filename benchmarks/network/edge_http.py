@@ -20,7 +20,7 @@ from benchmarks.timing import say
 
 VERBS = ("decide", "reward")
 EVENTS = 1_000
-"""Decisions before their rewards come: fewer than a Tally player has in one round of its arms."""
+"""Decisions before their rewards come."""
 BEARABLE = 0.85
 """Part of a server's own full load above which it is not asked to bear half of ours: it would only queue."""
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
+from outvote.core.decisions import Ticket
 from outvote.edge.site import Edge
 
 
@@ -15,22 +16,20 @@ class Decision(BaseModel):
 
 
 class Reward(BaseModel):
-    variant: str
     reward: Annotated[float, Field(ge=0, le=1)]
     ticket: str
 
 
 def make_app(edge: Edge, arms: Sequence[str]) -> Any:
     app = FastAPI()
-    indices = {arm: index for index, arm in enumerate(arms)}
 
     @app.post("/v1/tasks/{task}/decide")
     async def decide(task: str) -> Decision:
-        index, ticket = edge.decide(edge.find(task))
-        return Decision(variant=arms[index], ticket=str(ticket))
+        ticket = edge.decide(edge.find(task))
+        return Decision(variant=arms[ticket.arm], ticket=str(ticket))
 
     @app.post("/v1/tasks/{task}/reward", status_code=204)
     async def reward(task: str, body: Reward) -> None:
-        edge.reward(edge.find(task), indices[body.variant], body.reward, int(body.ticket))
+        edge.reward(edge.find(task), Ticket.parse(body.ticket), body.reward)
 
     return app

@@ -140,7 +140,7 @@ async def play(asked: dict[str, Any]) -> dict[str, dict[str, float]]:
     for _ in range(asked["turns"]):
         deciding = Load(connections, [decide] * asked["events"], b"200")
         await phases["decide"].add(deciding, rates and rates["decide"])
-        rewards = [reward(path, body, rng) for body in deciding.bodies]
+        rewards = [reward(path, body, rng, named=asked.get("variant", False)) for body in deciding.bodies]
         await phases["reward"].add(Load(connections, rewards, b"204"), rates and rates["reward"])
     for connection in connections:
         connection.load = None
@@ -174,9 +174,12 @@ class Phases:
         }
 
 
-def reward(path: str, decision: bytes, rng: random.Random) -> bytes:
+def reward(path: str, decision: bytes, rng: random.Random, *, named: bool) -> bytes:
+    """`named`: earlier versions want the variant, too."""
     decided = json.loads(decision)
-    body = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": rng.randrange(2)}
+    body = {"ticket": decided["ticket"], "reward": rng.randrange(2)} | (
+        {"variant": decided["variant"]} if named else {}
+    )
     return post(f"{path}/reward", json.dumps(body).encode())
 
 

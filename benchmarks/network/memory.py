@@ -21,7 +21,9 @@ EDGES = 4
 SETTLE = 2.0
 """Seconds after which nothing moves any more."""
 DEADLINE = 30.0
-TASK = {"name": "shop", "variants": 10, "sites": 64, "epsilon": 0, "delta": 0.05, "protocol": "tally"}
+TASK = {
+    "name": "shop", "variants": 10, "sites": 64, "reward_window": 60, "epsilon": 0, "delta": 0.05, "protocol": "tally"
+}  # fmt: skip
 
 
 def measure(*, quick: bool) -> dict[str, Any]:
@@ -86,8 +88,7 @@ def decide_once(url: str) -> None:
         assert time.monotonic() < until, "the edge did not hear of its task"
         time.sleep(0.05)
     path = f"{url}/v1/tasks/{TASK['name']}"
-    decided = ask(f"{path}/decide", {})
-    ask(f"{path}/reward", {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 1})
+    ask(f"{path}/reward", {"ticket": ask(f"{path}/decide", {})["ticket"], "reward": 1})
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:

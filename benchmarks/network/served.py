@@ -19,6 +19,7 @@ import uvloop
 from starlette.types import Receive, Scope, Send
 
 from benchmarks.network.processes import say_json
+from outvote.core.decisions import Ticket
 from outvote.core.task import Task
 from outvote.edge.api import make_app
 from outvote.edge.site import TICK, Edge
@@ -30,8 +31,10 @@ from outvote.web.listener import listen, run_app
 NAME = "shop"
 ARMS = tuple(f"variant-{number}" for number in range(10))
 FLOOR = 127
-"""Events of a tally: what a busy site comes to by itself, and then has enough decisions without a reward yet."""
-DECISION = b'{"variant":"variant-3","ticket":"12345"}'
+"""Events of a tally: what a busy site comes to by itself."""
+WINDOW = 60.0
+"""For rewards, in seconds."""
+DECISION = b'{"variant":"variant-3","ticket":"mPq2_x7B.1234.3.63.1795000000000"}'
 """As long as what an edge answers."""
 
 
@@ -54,17 +57,13 @@ def on_starlette(edge: Edge) -> Any:
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    indices = {arm: index for index, arm in enumerate(ARMS)}
-
     async def decide(request: Request) -> Response:
-        index, ticket = edge.decide(edge.find(request.path_params["task"]))
-        return JSONResponse({"variant": ARMS[index], "ticket": str(ticket)})
+        ticket = edge.decide(edge.find(request.path_params["task"]))
+        return JSONResponse({"variant": ARMS[ticket.arm], "ticket": str(ticket)})
 
     async def reward(request: Request) -> Response:
         body = await request.json()
-        edge.reward(
-            edge.find(request.path_params["task"]), indices[body["variant"]], body["reward"], int(body["ticket"])
-        )
+        edge.reward(edge.find(request.path_params["task"]), Ticket.parse(body["ticket"]), body["reward"])
         return Response(status_code=204)
 
     return Starlette(
@@ -91,23 +90,25 @@ VARIANTS: dict[str, Callable[[Edge], Any]] = {
 
 
 async def serve(variant: str, folder: Path) -> None:
-    task = Task(arms=ARMS, players=64, epsilon=0, delta=0.05, protocol="tally", floor=FLOOR, name=NAME)
+    task = Task(
+        arms=ARMS, players=64, epsilon=0, delta=0.05, protocol="tally", floor=FLOOR, reward_window=WINDOW, name=NAME
+    )
     with EdgeStore(folder / f"{variant}.db") as store:
         edge = Edge("bench", store, clock=time.monotonic)
         edge.on_record(f"outvote.live.{NAME}-00000000.task", task_record(task))
-        saving = asyncio.create_task(save_now_and_then(edge))
+        ticking = asyncio.create_task(tick_now_and_then(edge))
         listener = listen("127.0.0.1", 0)
         say_json({"port": listener.getsockname()[1]})
         try:
             await run_app(VARIANTS[variant](edge), listener)
         finally:
-            saving.cancel()
+            ticking.cancel()
 
 
-async def save_now_and_then(edge: Edge) -> None:
+async def tick_now_and_then(edge: Edge) -> None:
     while True:
         await asyncio.sleep(TICK * (0.5 + random.random()))
-        edge.flush()
+        edge.tick()
 
 
 if __name__ == "__main__":

@@ -61,13 +61,15 @@ def listen(settings: Settings, seed: np.random.SeedSequence) -> Transcript:
         while heard[player] < len(fleet.announced):
             member.receive(fleet.announced[heard[player]])
             heard[player] += 1
-        arm, ticket = member.decide()
+        ticket = member.decide(draw)
+        arm = ticket.arm
         pulls[player][arm] += 1
         reward = 0.0
         if uniform < means[arm]:
             reward = 1.0
             successes[player][arm] += 1
-        messages = member.reward(arm, reward, ticket=ticket)
+        member.reward(ticket, reward, draw)
+        messages = member.tick(draw)
         if messages:
             sent[player] += messages
             fleet.handle(player, messages, draw)

@@ -39,10 +39,11 @@ def play_tallies(task: Task, *, mean: float, games: int, known: bool, seed: int)
             player = TallyPlayer(task, 0, rng)
         reward, place = rng.getrandbits(1), rng.randrange(size)
         for event in range(size):
-            arm, ticket = player.decide()
+            ticket = player.decide(0)
             other = not known and rng.random() < mean
-            messages = player.reward(arm, float(reward if event == place else other), ticket=ticket)
-        answer = guess(laws, messages[0].successes)
+            player.reward(ticket, float(reward if event == place else other), 0)
+        [tally] = player.tick(0)
+        answer = guess(laws, tally.successes)
         right += reward == (rng.getrandbits(1) if answer == 0.5 else answer)
     return right
 

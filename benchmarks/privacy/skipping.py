@@ -110,7 +110,7 @@ def listen_to_votes(task: Task, means: tuple[float, ...], seed: np.random.SeedSe
         fallen: list[int] = []
         for vote in player.vote():
             sent[index].append(vote)
-            fallen += [arm for elimination in server.receive(index, vote) for arm in elimination.arms]
+            fallen += [arm for elimination in server.receive(index, vote, 0) for arm in elimination.arms]
         for each in players if fallen else [player]:
             each.interrupt(now, values, rng)
             for arm in fallen:

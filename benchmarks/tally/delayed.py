@@ -10,12 +10,13 @@ import random
 from dataclasses import dataclass
 
 from outvote.core import protocols
+from outvote.core.decisions import Ticket
 from outvote.core.task import Task
 
 WINDOW = 10.0
 """Seconds within which a reward counts."""
-PACE = 0.05
-"""Seconds between two events of the fleet."""
+PACE = 50
+"""Milliseconds between two events of the fleet."""
 
 
 @dataclass(frozen=True)
@@ -59,33 +60,28 @@ def run(case: Case, *, players: int, delta: float, horizon: int, seed: int) -> t
         arms=len(case.means), players=players, epsilon=0, delta=delta, protocol="tally", reward_window=WINDOW,
         name=f"delayed-{seed}",
     )  # fmt: skip
-    rng = random.Random(seed)
-    fleet = [protocols.player(task, player, rng=rng) for player in range(players)]
+    rng, own = random.Random(seed), random.Random(f"players {seed}")
+    fleet = [protocols.player(task, player, rng=own) for player in range(players)]
     server = protocols.server(task)
-    agenda: list[tuple[float, int, str, int, int, int]] = []
-    order = 0
+    reports: list[tuple[int, int, int, Ticket, bool]] = []
     for event in range(horizon):
         now = event * PACE
-        while agenda and agenda[0][0] <= now:
-            _, _, what, site, arm, ticket = heapq.heappop(agenda)
-            if what != "close":
-                fleet[site].reward(arm, float(what == "success"), ticket=ticket)
-                continue
-            for message in fleet[site].close(ticket):
-                for elimination in server.receive(site, message):
-                    for player in fleet:
-                        player.receive(elimination)
-            if server.finished:
-                return tuple(server.remaining), event
+        while reports and reports[0][0] <= now:
+            due, _, site, ticket, success = heapq.heappop(reports)
+            fleet[site].reward(ticket, float(success), due)
+        for site, player in enumerate(fleet):
+            for message in player.tick(now):
+                for elimination in server.receive(site, message, now):
+                    for each in fleet:
+                        each.receive(elimination)
+        if server.finished:
+            return tuple(server.remaining), event
         site = rng.randrange(players)
-        arm, ticket = fleet[site].decide()
-        success = rng.random() < case.means[arm]
-        parts = case.reporting[arm].success if success else case.reporting[arm].failure
+        ticket = fleet[site].decide(now)
+        success, part = rng.random() < case.means[ticket.arm], rng.random()
+        parts = case.reporting[ticket.arm].success if success else case.reporting[ticket.arm].failure
         if parts is not None:
-            order += 1
-            due = now + WINDOW * rng.uniform(*parts)
-            heapq.heappush(agenda, (due, order, "success" if success else "failure", site, arm, ticket))
-        for full in fleet[site].take_full():
-            order += 1
-            heapq.heappush(agenda, (now + WINDOW, order, "close", site, -1, full))
+            first, last = parts
+            due = now + round(1000 * WINDOW * (first + (last - first) * part))
+            heapq.heappush(reports, (due, event, site, ticket, success))
     return tuple(server.remaining), horizon

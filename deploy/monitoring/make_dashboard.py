@@ -40,6 +40,11 @@ def rate_of(counter: str, labels: str = "") -> str:
     return f"rate({counter}{labels}[$__rate_interval])"
 
 
+def at_edges(counter: str, *by: str) -> str:
+    """What edges count for each task: a second, with their names."""
+    return of_edges(f"sum by ({', '.join(['job', 'instance', 'task', *by])}) ({rate_of(counter, f'{{{TASK}}}')})")
+
+
 def of_tasks(metric: str, *more: str) -> str:
     return f"max by (task) ({metric}{{{','.join([TASK, *more])}}})"
 
@@ -164,23 +169,15 @@ ROWS: Final[dict[str, list[Panel]]] = {
     ],
     "Edges": [
         Panel(
-            "Decisions", "Decisions a second.", [(of_edges(rate_of("outvote_edge_decisions_total")), "{{site}}")],
-            unit="reqps",
+            "Decisions", "Decisions a second, those that do not count included.",
+            [(of_edges(rate_of("outvote_edge_decisions_total")), "{{site}}")], unit="reqps",
         ),
         Panel(
             "Rewards", "Rewards a second that were taken, those that do not count included.",
             [(of_edges(rate_of("outvote_edge_rewards_total")), "{{site}}")], unit="reqps",
         ),
         Panel(
-            "Rewards that do not count", "Of variants that are out (late), or of batches that were closed (dropped).",
-            [
-                (of_edges(rate_of("outvote_edge_late_rewards_total")), "{{site}}: late"),
-                (of_edges(rate_of("outvote_edge_dropped_rewards_total")), "{{site}}: dropped"),
-            ],
-            unit="reqps",
-        ),
-        Panel(
-            "Refused requests", "By status; 409 is a reward for which no decision waits.",
+            "Refused requests", "By status; 409 is a reward for a decision that the edge does not know.",
             [(of_edges(rate_of("outvote_edge_refused_requests_total")), "{{site}}: {{status}}")], unit="reqps",
         ),
         Panel(
@@ -215,6 +212,31 @@ ROWS: Final[dict[str, list[Panel]]] = {
         Panel(
             "Messages kept", "In the edge's store, until their task is deleted.",
             [(of_edges("outvote_edge_messages_kept"), "{{site}}")],
+        ),
+    ],
+    "Rewards": [
+        Panel(
+            "Sites that warn of their rewards", "By warning, as sites report it: docs/network.md says what each means.",
+            [(f"max by (task, warning) (outvote_task_sites_warning{{{TASK}}}) > 0", "{{task}}: {{warning}}")], width=24,
+        ),
+        Panel(
+            "Decisions that count", "A second, by task: a finished, stopped or killed task has none.",
+            [(at_edges("outvote_edge_task_decisions_total"), "{{site}}: {{task}}")], unit="reqps", width=12,
+        ),
+        Panel(
+            "Decisions with a reward", "A second, by task; a decision that has none counts 0.",
+            [(at_edges("outvote_edge_task_rewarded_decisions_total"), "{{site}}: {{task}}")], unit="reqps", width=12,
+        ),
+        Panel(
+            "Rewards that do not count",
+            "Late: after the reward window. Unknown: refused, for a decision that the edge does not know. Out: of a "
+            "variant that was eliminated meanwhile.",
+            [(at_edges("outvote_edge_task_ignored_rewards_total", "reason"), "{{site}}: {{task}} {{reason}}")],
+            unit="reqps", width=12,
+        ),
+        Panel(
+            "Decisions that do not count", "Because too many wait for their rewards.",
+            [(at_edges("outvote_edge_task_uncounted_decisions_total"), "{{site}}: {{task}}")], unit="reqps", width=12,
         ),
     ],
     "HTTP and processes": [

@@ -12,6 +12,7 @@ from benchmarks.guarantees import tables as guarantees
 from benchmarks.hostile import tables as hostile
 from benchmarks.liars import tables as liars
 from benchmarks.privacy import tables as adversary
+from benchmarks.rewards import tables as rewards
 from benchmarks.scale import tables as scale
 from benchmarks.tally import tables as tally
 from outvote.paper.report import interval
@@ -53,6 +54,7 @@ def measured_tables() -> dict[str, Callable[[], str]]:
     return {
         **{name: lambda text=text: text for name, text in found.items()},  # type: ignore[misc]
         **{name: lambda make=make: make(_measures("hostile")) for name, make in hostile.ALL.items()},  # type: ignore[misc]
+        **{name: lambda make=make: make(_measures("rewards")) for name, make in rewards.ALL.items()},  # type: ignore[misc]
     }
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from outvote.core import snapshots
 from outvote.core.announced import Announced
-from outvote.core.batches import ENDLESS, Batch, BatchBook
 from outvote.core.codes import fixed_width
+from outvote.core.decisions import Decisions, Group, Ticket
 from outvote.core.errors import MalformedMessage, UnknownArm, UnknownPlayer
-from outvote.core.events import check_arm, check_reward, find_batch, nothing_waits, take_closable
+from outvote.core.events import check_arm
 from outvote.core.messages import Elimination, PlayerId, Vote
 from outvote.core.task import Task
 from outvote.simulation import register_protocol
@@ -30,73 +30,43 @@ def pulls_needed(task: Task) -> int:
 
 
 class OneShotPlayer:
-    """Plays arm after arm, one batch each. When all batches are counted it votes, and then only serves."""
+    """Plays arm after arm, a group of decisions each. When all are counted it votes, and then only serves."""
 
     key = "one-shot 1"  # another text whenever the code changes: stored results are known by it
 
     def __init__(self, task: Task, player: PlayerId, rng: random.Random | None = None) -> None:
         self.task = task
         self.player = player
-        self.late_rewards = 0
-        self.dropped_rewards = 0
-        self._windowed = task.reward_window is not None
-        self._book = BatchBook()
-        self._means: dict[int, float] = {}
+        self.decisions = Decisions(len(task.arms), task.reward_window, rng)
+        self._pulls = [0] * len(task.arms)
+        self._totals = [0.0] * len(task.arms)
         self._gone: set[int] = set()
-        self._voted: set[int] = set()
-        self._full: list[int] = []
-        self._batches = [self._book.open(arm, pulls_needed(task)) for arm in range(len(task.arms))]
-        self._served: Batch | None = None
+        self._voted: list[int] | None = None
 
     # what an application does
 
-    def decide(self) -> tuple[int, int]:
+    def decide(self, now: int) -> Ticket:
         """The first arm that still lacks decisions; once none does, the best of those that remain."""
-        for batch in self._batches:
-            if batch.left and batch.arm not in self._gone:
-                return self._play(batch)
-        best = max(self.remaining, key=lambda arm: self._means.get(arm, 0.0))
-        if self._served is None or self._served.arm != best:
-            self._served = self._book.open(best, ENDLESS)
-        return self._play(self._served)
+        group = next((group for group in self.decisions.groups if group.left), None) or self._open()
+        if group is None:
+            return Ticket.uncounted(max(self.remaining, key=self._mean))
+        [arm] = group.counts
+        return self.decisions.place(group, arm, now)
 
-    def expose(self, arm: int) -> int | None:
-        """A decision for this very arm, made elsewhere; None if nothing is left to learn of it."""
-        check_arm(arm, len(self.task.arms))
-        batch = self._batches[arm]
-        return self._play(batch)[1] if batch.left and arm not in self._gone else None
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None:
+        self.decisions.reward(ticket, reward, now)
 
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]:
-        """Without a reward window a batch is counted when its last answer comes."""
-        check_arm(arm, len(self.task.arms))
-        check_reward(reward)
-        if arm in self._gone:
-            self.late_rewards += 1
+    def tick(self, now: int) -> Sequence[Vote]:
+        """With the last decision counted come the votes: against every arm more than ε below the best, worst first."""
+        for group in self.decisions.close_due(now):
+            for arm, count in group.counts.items():
+                self._pulls[arm] += count.decided
+                self._totals[arm] += count.total
+        if self._voted is not None or any(self._pulls[arm] < pulls_needed(self.task) for arm in self.remaining):
             return ()
-        batch = self._book.by_ticket.get(ticket)
-        if batch is None or batch.arm != arm:
-            batch = find_batch(self._book, arm, ticket, windowed=self._windowed)
-            if batch is None:  # it has closed
-                self.dropped_rewards += 1
-                return ()
-        if not batch.waiting:
-            raise nothing_waits(arm, ticket)
-        batch.waiting -= 1
-        batch.total += reward
-        if self._windowed or batch.left or batch.waiting:
-            return ()
-        del self._book.by_ticket[batch.ticket]
-        return self._count(batch)
-
-    def take_full(self) -> list[int]:
-        """Batches that had their last decision since the last call: whoever runs us closes them a window later."""
-        full, self._full = self._full, []
-        return full
-
-    def close(self, ticket: int) -> Sequence[Vote]:
-        """The window has passed: what was not answered counts 0."""
-        batch = take_closable(self._book, ticket, windowed=self._windowed)
-        return () if batch is None else self._count(batch)
+        least = max(map(self._mean, self.remaining)) - self.task.epsilon
+        self._voted = sorted((arm for arm in self.remaining if self._mean(arm) < least), key=self._mean)
+        return [Vote(arm, sequence=number) for number, arm in enumerate(self._voted)]
 
     # what the network brings
 
@@ -104,11 +74,13 @@ class OneShotPlayer:
         """Only this takes an arm away, and never the last one. Again, or late, it changes nothing."""
         for arm in message.arms:
             check_arm(arm, len(self.task.arms))
+        for arm in message.arms:
             if len(self.remaining) > 1:
                 self._gone.add(arm)
-        self._book.discard(self._gone)
-        if self._served is not None and self._served.arm in self._gone:
-            self._served = None
+        self.decisions.drop(self._gone)
+
+    def resume(self, now: int, *, crashed: bool) -> None:
+        self.decisions.resume(now, crashed=crashed)
 
     # what people ask
 
@@ -117,7 +89,7 @@ class OneShotPlayer:
         return tuple(arm for arm in range(len(self.task.arms)) if arm not in self._gone)
 
     def candidates(self, instance: int = 0) -> tuple[int, ...]:
-        return tuple(arm for arm in self.remaining if arm not in self._voted)
+        return tuple(arm for arm in self.remaining if arm not in (self._voted or ()))
 
     @property
     def finished(self) -> bool:
@@ -132,58 +104,38 @@ class OneShotPlayer:
     def snapshot(self) -> dict[str, Any]:
         state = {
             "player": self.player,
-            "means": [[arm, mean] for arm, mean in self._means.items()],
+            "pulls": list(self._pulls),
+            "totals": [float(total) for total in self._totals],
             "gone": sorted(self._gone),
-            "voted": sorted(self._voted),
-            "served": None if self._served is None else self._served.ticket,
-            "batches": self._book.snapshot(),
-            "next_ticket": self._book.next_ticket,
-            "late_rewards": self.late_rewards,
-            "dropped_rewards": self.dropped_rewards,
+            "voted": self._voted,
+            "decisions": self.decisions.snapshot(),
         }
         return snapshots.seal("player", self.task, state)
 
     @classmethod
     def restore(cls, task: Task, data: Mapping[str, Any], rng: random.Random | None = None) -> OneShotPlayer:
         record = snapshots.unseal(data, "player", task)
-        player = cls(task, record["player"])
-        player._means = {arm: mean for arm, mean in record["means"]}
-        player._gone, player._voted = set(record["gone"]), set(record["voted"])
-        player.late_rewards, player.dropped_rewards = record["late_rewards"], record["dropped_rewards"]
-        player._book.restore(record["batches"], record["next_ticket"])
-        open_batches = player._book.by_ticket
-        player._batches = [open_batches.get(arm, _done(arm)) for arm in range(len(task.arms))]
-        player._served = open_batches.get(record["served"])
-        if player._windowed:  # named again, until they are closed
-            player._full = [batch.ticket for batch in open_batches.values() if not batch.left]
+        player = cls(task, record["player"], rng)
+        player._pulls, player._totals = list(record["pulls"]), list(record["totals"])
+        player._gone, player._voted = set(record["gone"]), record["voted"]
+        player.decisions.restore(record["decisions"], out=player._gone)
         return player
 
     # how it works
 
-    def _play(self, batch: Batch) -> tuple[int, int]:
-        batch.waiting += 1
-        batch.left -= 1
-        if not batch.left and self._windowed:
-            self._full.append(batch.ticket)
-        return batch.answer
+    def _open(self) -> Group | None:
+        """A group of what an arm lacks; None if nothing does, or memory is full. A crash may have cut a group."""
+        for arm in () if self.finished else self.remaining:
+            counts = [group.counts[arm] for group in self.decisions.groups if arm in group.counts]
+            lacks = pulls_needed(self.task) - self._pulls[arm] - sum(count.decided for count in counts)
+            if lacks > 0:
+                group = self.decisions.open({arm: lacks})
+                self.decisions.uncounted += group is None
+                return group
+        return None
 
-    def _count(self, batch: Batch) -> Sequence[Vote]:
-        """With the last mean come the votes: against every arm that is more than ε below the best, worst first."""
-        self._means[batch.arm] = batch.total / batch.size
-        means = {arm: mean for arm, mean in self._means.items() if arm not in self._gone}
-        if self._voted or set(means) != set(self.remaining):
-            return ()
-        worse = [arm for arm in means if means[arm] < max(means.values()) - self.task.epsilon]
-        self._voted = set(worse)
-        worse.sort(key=lambda arm: means[arm])
-        return [Vote(arm, sequence=number) for number, arm in enumerate(worse)]
-
-
-def _done(arm: int) -> Batch:
-    """The batch of an arm that was counted, or is gone: the first ticket of an arm is its index."""
-    batch = Batch(arm, arm, 1)
-    batch.left = 0
-    return batch
+    def _mean(self, arm: int) -> float:
+        return self._totals[arm] / self._pulls[arm] if self._pulls[arm] else 0.0
 
 
 # ---- server
@@ -197,13 +149,14 @@ class OneShotServer(Announced):
         self.refused = 0
         self._players: set[PlayerId] = set()
 
-    def receive(self, player: PlayerId, message: Vote, *, incarnation: str = "") -> list[Elimination]:
+    def receive(self, player: PlayerId, message: Vote, at: int, *, incarnation: str = "") -> list[Elimination]:
         """Lost, repeated and overtaking votes do no harm: an arm falls once, and never the last one."""
         try:
             self._check(player, message)
         except (MalformedMessage, UnknownArm, UnknownPlayer):
             self.refused += 1
             raise
+        self.time = at
         self._players.add(player)
         if message.arm in self._eliminated or len(self.remaining) == 1:
             return []
@@ -216,7 +169,7 @@ class OneShotServer(Announced):
 
     def snapshot(self) -> dict[str, Any]:
         players = sorted(self._players, key=str)
-        state = {"eliminated": self._eliminated, "players": players, "refused": self.refused}
+        state = {"eliminated": self._eliminated, "players": players, "refused": self.refused, "time": self.time}
         return snapshots.seal("server", self.task, state)
 
     @classmethod
@@ -224,7 +177,7 @@ class OneShotServer(Announced):
         record = snapshots.unseal(data, "server", task)
         server = cls(task)
         server._eliminated, server._players = list(record["eliminated"]), set(record["players"])
-        server.refused = record["refused"]
+        server.refused, server.time = record["refused"], record["time"]
         return server
 
     def _check(self, player: PlayerId, message: Vote) -> None:

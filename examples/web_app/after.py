@@ -15,7 +15,7 @@ PAGE = """<!doctype html><title>Mugs</title><h1>One good mug</h1>
 <form method="post" action="/buy?view={view}"><button style="background: {colour}">Buy</button></form>"""
 
 outvote = AsyncClient("http://127.0.0.1:8700")
-views: dict[str, Decision] = {}  # pages that were shown and not clicked yet
+views: dict[str, Decision] = {}  # pages that were shown
 
 
 async def show(request: Request) -> HTMLResponse:
@@ -28,7 +28,7 @@ async def show(request: Request) -> HTMLResponse:
 
 
 async def buy(request: Request) -> HTMLResponse:
-    decision = views.pop(request.query_params.get("view", ""), None)
+    decision = views.get(request.query_params.get("view", ""))
     if decision is not None:
         await outvote.reward(decision, 1, strict=False)
     return HTMLResponse("Thank you.")

@@ -22,6 +22,6 @@ with httpx.Client(base_url=SHOP, trust_env=False) as browser:
         if rng.random() < LIKELY[colour]:
             browser.post(re.findall(r'action="([^"]+)"', page)[0]).raise_for_status()
             bought[colour] += 1
-        time.sleep(0.005)
+        time.sleep(0.04)
 for colour in LIKELY:
     print(f"{colour:>6}: {seen[colour]:>3} saw it, {bought[colour]:>3} bought")

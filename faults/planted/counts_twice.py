@@ -8,10 +8,10 @@ from outvote.log.records import UpSubject
 _receive = TaskState.receive
 
 
-def receive(self: TaskState, subject: UpSubject, payload: bytes) -> bool:
-    counted = _receive(self, subject, payload)
+def receive(self: TaskState, subject: UpSubject, payload: bytes, at: int) -> bool:
+    counted = _receive(self, subject, payload, at)
     if subject.edge == "e1":
-        _receive(self, subject._replace(incarnation="again"), payload)
+        _receive(self, subject._replace(incarnation="again"), payload, at)
     return counted
 
 

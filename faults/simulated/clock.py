@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
 PROCESS: contextvars.ContextVar[dict[asyncio.Task[Any], None]] = contextvars.ContextVar("PROCESS")
 """The tasks of the simulated process whose code runs now."""
+
+
+SINCE_1970: Final = 1_750_000_000.0
+"""What wall clocks ought to show when a run begins."""
+OFF: Final = (0.0, 5.0, 5 * 3600.0)
+"""Seconds by which one may be wrong at most."""
 
 
 class Standstill(RuntimeError):
@@ -44,6 +51,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
+
+
+class Clocks:
+    """Of a machine since it was started: one begins anywhere and goes right, one is wrong otherwise at each look."""
+
+    def __init__(self, time: Callable[[], float], rng: random.Random) -> None:
+        self._time = time
+        self._rng = rng
+        self._origin = rng.uniform(0.0, 1e6)
+        self._started: float | None = None
+
+    def steady(self) -> float:
+        return self._time() + self._origin
+
+    def wall(self) -> float:
+        off = self._rng.choice(OFF)
+        shown = SINCE_1970 + self._time() + self._rng.uniform(-off, off)
+        if self._started is None:
+            self._started = shown - self.steady()
+        return shown
+
+    def now(self) -> int:
+        """What an edge must go by: the first look at the wall, then the steady one; in milliseconds."""
+        return int((self.steady() + (self._started or 0.0)) * 1000)
 
 
 def _make_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:

@@ -17,11 +17,12 @@ class Content:
     snapshots: dict[str, str] = field(default_factory=dict)
     messages: dict[str, dict[int, bytes]] = field(default_factory=dict)
     """By task and sequence."""
+    clean: bool = True
+    """The last process has saved everything before it ended."""
 
     def copy(self) -> Content:
-        return Content(
-            dict(self.tasks), dict(self.snapshots), {task: dict(messages) for task, messages in self.messages.items()}
-        )
+        messages = {task: dict(messages) for task, messages in self.messages.items()}
+        return Content(dict(self.tasks), dict(self.snapshots), messages, self.clean)
 
 
 class Disk:
@@ -53,6 +54,8 @@ class MemoryStore:
     def __init__(self, disk: Disk) -> None:
         self.incarnation = disk.incarnation
         self._disk: Disk | None = disk
+        self.clean = disk.written.clean
+        self._mark(clean=False)
 
     def detach(self) -> None:
         """The process is gone: nothing that still runs of it can write."""
@@ -89,9 +92,15 @@ class MemoryStore:
     def snapshot(self, task_id: str) -> str | None:
         return self._read().snapshots.get(task_id)
 
-    def messages(self, task_id: str, after: int = -1) -> list[tuple[int, bytes]]:
-        kept = self._read().messages.get(task_id, {})
-        return sorted((sequence, payload) for sequence, payload in kept.items() if sequence > after)
+    def messages(self, task_id: str) -> list[tuple[int, bytes]]:
+        return sorted(self._read().messages.get(task_id, {}).items())
+
+    def mark_clean(self) -> None:
+        self._mark(clean=True)
+
+    def _mark(self, *, clean: bool) -> None:
+        self._writable().written.clean = clean
+        self._writable().sync()
 
     def _read(self) -> Content:
         if self._disk is None:

@@ -10,6 +10,7 @@ from faults.operations import Operation, make_operations
 from faults.schedule import Fault, Planned
 
 KINDS: Final = (
+    "stop-edge",
     "crash-edge",
     "power-cut-edge",
     "wipe-edge",
@@ -23,8 +24,10 @@ KINDS: Final = (
     "repetition",
     "delay",
 )
-"""Crashed processes come back with what their disk held; what is cut off comes back by itself. `engine-full` refuses
-every append, `engine-away` cuts off everybody."""
+"""`stop-edge` ends an edge in order. Crashed processes come back with what their disk held; what is cut off comes back
+by itself. `engine-full` refuses every append, `engine-away` cuts off everybody."""
+WINDOWS: Final = (1.0, 1.5, 3.0)
+"""Reward windows, in seconds: edges that are away for longer miss rewards, others get them late."""
 USERS: Final = 12.0
 """Seconds in which users come."""
 VOTES: Final = 0.2
@@ -85,7 +88,7 @@ def make_schedule(seed: int) -> Schedule:
 def _votes(rng: random.Random) -> Planned:
     """A task of the paper whose first epoch is as short as it can be, so that players vote."""
     means = {"red": rng.uniform(0.0, 0.1), "green": rng.uniform(0.9, 1.0)}
-    return Planned("clear", rng.choice(("dme", "edme")), means, 0.999, 0.49, fallback="red")
+    return Planned("clear", rng.choice(("dme", "edme")), means, 0.999, 0.49, "red", rng.choice(WINDOWS))
 
 
 def _task(name: str, rng: random.Random) -> Planned:
@@ -93,7 +96,8 @@ def _task(name: str, rng: random.Random) -> Planned:
     good, bad = (rng.uniform(0.85, 1.0), rng.uniform(0.0, 0.15)) if name == "clear" else (0.5, 0.5)
     means = {"red": bad, "green": good, "blue": bad} if rng.random() < 0.3 else {"red": bad, "green": good}
     protocol = "tally" if name == "clear" else rng.choice(("tally", "tally", "dme", "edme"))
-    return Planned(name, protocol, means, 0.3, 0.05, fallback="red" if rng.random() < 0.5 else None)
+    fallback = "red" if rng.random() < 0.5 else None
+    return Planned(name, protocol, means, 0.3, 0.05, fallback, rng.choice(WINDOWS))
 
 
 def _fault(rng: random.Random, edges: tuple[str, ...], servers: tuple[str, ...]) -> Fault:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import hashlib
+import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,11 +25,13 @@ from faults.proxy import Acknowledged
 from faults.reading import Finding
 from faults.schedule import Fault
 from faults.simulated import clock
+from faults.simulated.books import Books
 from faults.simulated.disk import Disk, MemoryStore
 from faults.simulated.schedule import USERS, Schedule
-from faults.traffic import Told
+from faults.told import rewards
 from helpers.audit import StoredMessages
-from outvote.core.errors import OutvoteError, UnknownTask
+from outvote.core.decisions import Ticket
+from outvote.core.errors import UnknownDecision, UnknownTask
 from outvote.edge.site import Edge
 from outvote.edge.store import StoreFailed
 from outvote.log.memory import MemoryEngine, MemoryLog, Wire
@@ -45,6 +49,8 @@ LATEST: Final = 300.0
 PATIENCE: Final = 10.0
 """Seconds after which operators ask another server."""
 GIVE_UP: Final = 60.0
+ASTRAY: Final = 0.05
+"""The share of rewards that are also sent for another process, and to any edge."""
 
 
 @dataclass
@@ -138,7 +144,9 @@ class World:
         self.edges: dict[str, Edge] = {}
         self.servers: dict[str, SyncServer] = {}
         self.task_ids: dict[str, str] = {}
-        self.told: dict[tuple[str, str], Told] = {}
+        self.books = {name: Books(name) for name in schedule.edges}
+        self.clocks: dict[str, clock.Clocks] = {}
+        """Of edges."""
         self.actions: list[Action] = []
         self.disks = {name: Disk(self._random(f"disk {name}")) for name in schedule.edges}
         self.processes = {name: Process(self._edge(name)) for name in schedule.edges}
@@ -162,10 +170,12 @@ class World:
     def _edge(self, name: str) -> Callable[[Process], Coroutine[Any, Any, None]]:
         async def begin(process: Process) -> None:
             log = self._connect(name, process)
-            process.store = MemoryStore(self.disks[name])
-            now = asyncio.get_running_loop().time
+            process.store = store = MemoryStore(self.disks[name])
+            time = asyncio.get_running_loop().time
             rng = self._random(f"{name} {self.starts[name]}")
-            edge = self.edges[name] = Edge(name, process.store, clock=now, wall_clock=now, rng=rng)
+            clocks = self.clocks[name] = clock.Clocks(time, self._random(f"clocks {name} {self.starts[name]}"))
+            edge = self.edges[name] = Edge(name, store, clock=clocks.steady, wall_clock=clocks.wall, rng=rng)
+            self.books[name].started(self.disks[name], clocks.now(), time(), clean=store.clean)
             await edge.start(log)
             await edge.watch()
 
@@ -253,8 +263,11 @@ class World:
             await asyncio.sleep(lasts)
             self.disks[target].full = False
         else:
+            edge = self.edges.pop(target, None)
+            if kind == "stop-edge" and edge is not None and process.alive:
+                with suppress(StoreFailed):  # its disk is full
+                    await edge.stop()
             process.kill()
-            self.edges.pop(target, None)
             self.servers.pop(target, None)
             if kind == "power-cut-edge":
                 self.disks[target].cut_power()
@@ -267,14 +280,15 @@ class World:
     # ---- users
 
     async def _use(self, name: str) -> None:
-        """Users of one site: some rewards come at once, some later, some never."""
+        """Users of one site: some rewards come at once, some later or too late, some again, some never, some astray."""
         rng = self._random(f"users {name}")
-        due: list[tuple[str, int, int, float]] = []
+        time = asyncio.get_running_loop().time
+        due: list[tuple[float, int, str, Ticket, float]] = []
         share = self.schedule.decisions / len(self.schedule.edges)
         burst = round(share / WAKE_UPS)
         names = ["clear", *self._planned]
         served = 0
-        while served < share and asyncio.get_running_loop().time() < LATEST:
+        while served < share and time() < LATEST:
             await asyncio.sleep(rng.expovariate(share / (burst * USERS)))
             edge = self.edges.get(name)
             if edge is None or not self.processes[name].alive:
@@ -282,26 +296,44 @@ class World:
             for _ in range(rng.randint(1, 2 * burst - 1)):
                 task = rng.choice(names)
                 try:
-                    arm, ticket = edge.decide(edge.find(task))
+                    ticket = self._decide(name, edge, task)
                 except UnknownTask:
                     continue
                 served += 1
                 means = list(self._planned[task].means.values())
-                due.append((task, arm, ticket, float(rng.random() < means[arm])))
-                rng.shuffle(due)
-                while due and rng.random() < 0.7:
-                    self._reward(name, edge, *due.pop())
-                if due and rng.random() < 0.05:
-                    due.pop()
+                if ticket.group >= 0:
+                    for part, reward in rewards(rng, rng.random() < means[ticket.arm]):
+                        at = time() + part * self._planned[task].window
+                        heapq.heappush(due, (at, len(due) + served, task, ticket, reward))
+                while due and due[0][0] <= time():
+                    _, _, task, ticket, reward = heapq.heappop(due)
+                    self._reward(name, task, ticket, reward)
+                    if rng.random() < ASTRAY:
+                        self._reward(name, task, ticket._replace(run=ticket.run[::-1]), 1.0)
+                        self._reward(rng.choice(self.schedule.edges), task, ticket, 1.0)
         self.result.decisions += served
 
-    def _reward(self, name: str, edge: Edge, task: str, arm: int, ticket: int, reward: float) -> None:
-        try:
-            edge.reward(edge.find(task), arm, reward, ticket)
-        except OutvoteError:  # the edge has forgotten the decision, or the task is gone
+    def _decide(self, name: str, edge: Edge, task: str) -> Ticket:
+        hosted = edge.find(task)
+        ticket = edge.decide(hosted)
+        if ticket.group >= 0:
+            now, time = self.clocks[name].now(), asyncio.get_running_loop().time()
+            self.books[name].decided((edge.store.incarnation, hosted.task_id), hosted.task, ticket, now, time)
+        return ticket
+
+    def _reward(self, name: str, task: str, ticket: Ticket, reward: float) -> None:
+        """Sent to an edge; whatever it does not expect is refused."""
+        edge = self.edges.get(name)
+        if edge is None or not self.processes[name].alive or task not in edge.tasks:
             return
-        told = self.told.setdefault((name, task), Counter())
-        told[list(self._planned[task].means)[arm], int(reward)] += 1
+        hosted, taken = edge.tasks[task], True
+        try:
+            edge.reward(hosted, Ticket.parse(str(ticket)), reward)
+        except UnknownDecision:
+            taken = False
+        if not hosted.stopped and not hosted.player.finished and ticket.arm in hosted.player.remaining:
+            player, now = (edge.store.incarnation, hosted.task_id), self.clocks[name].now()
+            self.books[name].rewarded(player, hosted.task, ticket, reward, now, taken=taken)
 
     # ---- operators
 
@@ -370,7 +402,8 @@ class World:
         while True:
             while (why := self._not_yet()) is not None and loop.time() < until:
                 await asyncio.sleep(LOOK_EVERY)
-            found = [Finding("not recovered", why)] if why is not None else judge(self._evidence())
+            found = [finding for books in self.books.values() for finding in books.findings]
+            found += [Finding("not recovered", why)] if why is not None else judge(self._evidence())
             if not found or loop.time() >= until:
                 self.result.findings = found
                 return
@@ -394,6 +427,8 @@ class World:
                 continue
             if any(hosted.waiting for hosted in edge.tasks.values()):
                 return f"{name} has messages to send"
+            if any(not group.left for hosted in edge.tasks.values() for group in hosted.player.decisions.groups):
+                return f"{name} has decisions to count"
             known = {
                 hosted.task_id: (hosted.announced, hosted.stopped, hosted.killed) for hosted in edge.tasks.values()
             }
@@ -417,7 +452,7 @@ class World:
             stores=[self._kept(name) for name in self.schedule.edges],
             servers={name: self._said(server) for name, server in self.servers.items()},
             edges={name: self._view(self.edges[name]) for name in hearing},
-            told=self.told,
+            told={(name, task): told for name, books in self.books.items() for task, told in books.told().items()},
             damaged=self.schedule.damaged,
             actions=self.actions,
             served=served,
@@ -426,11 +461,10 @@ class World:
 
     def _served(self, name: str, task: str) -> str | None:
         try:
-            edge = self.edges[name]
-            arm, _ = edge.decide(edge.find(task))
+            ticket = self._decide(name, self.edges[name], task)
         except UnknownTask:
             return None
-        return self.edges[name].tasks[task].task.arms[arm]
+        return self.edges[name].tasks[task].task.arms[ticket.arm]
 
     def _kept(self, name: str) -> StoredMessages:
         disk = self.disks[name]

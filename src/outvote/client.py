@@ -9,8 +9,9 @@
 With a `fallback` an edge that does not answer is no error: the application goes on. `AsyncClient` is the same for
 asyncio. It needs httpx: `pip install 'outvote[client]'`.
 
-A reward counts once or not at all. A request is made again only where no connection came about, so that nothing can
-have been received. Any other failure is not repeated: an edge that has taken a reward twice cannot tell.
+A reward may be sent again: of all rewards for one decision the largest counts. So a reward that the edge did not answer
+is repeated until the client's `timeout` is over. A decision is asked for again only where no connection came about: a
+second one would count as another event.
 """
 
 from __future__ import annotations
@@ -33,40 +34,41 @@ DEFAULT_EDGE: Final = "http://127.0.0.1:8700"
 PATIENCE: Final = 1.0
 """Seconds that an edge may take: it is beside the application and answers in a fraction of a millisecond."""
 FIRST_PAUSE: Final = 0.05
-"""Seconds before a connection is tried again: doubled each time."""
+"""Seconds before a request is made again: doubled each time."""
+UNCOUNTED: Final = "uncounted"
+"""The ticket of a decision whose reward is ignored."""
 
 _Http = TypeVar("_Http", httpx.Client, httpx.AsyncClient)
 
 _log = logging.getLogger(__name__)
-_NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
 class EdgeError(Exception):
-    """The edge refused a request, or did not answer."""
+    """The edge refused a request, or did not answer. Status 409: send the reward to the edge that decided."""
 
-    def __init__(self, message: str, status: int | None = None, *, received: bool = True) -> None:
+    def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         """Its HTTP status; None if there was no answer."""
-        self.received = received
-        """False if the edge cannot have got the request."""
-
-    @property
-    def changed_nothing(self) -> bool:
-        """Whether it is certain that the request had no effect: what an edge refuses has none."""
-        return not self.received or (self.status is not None and self.status < 500)
 
 
-class AlreadyRewarded(ValueError):
-    """A decision has one reward. A second would count as that of somebody else's event: tickets are shared."""
+class _Failed(EdgeError):
+    """The edge, or a proxy before it, failed: status 500 or more."""
+
+
+_Failures = tuple[type[Exception], ...]
+_NOT_CONNECTED: Final = (httpx.ConnectError,)
+"""Nothing was received. An edge that restarts is back within a second."""
+_NO_ANSWER: Final = (httpx.TransportError, _Failed)
+"""Nobody knows whether it was received."""
 
 
 @dataclass(slots=True)
 class Decision:
-    """One event: what to show, and what its reward must name.
+    """One event: what to show, and the ticket that its reward must name.
 
     Where the reward comes with a later request, keep this object, or keep `variant` and `ticket` and make it anew:
-    `Decision("shop", variant, ticket)`. Who makes it anew must see to it that each event is rewarded once.
+    `Decision("shop", variant, ticket)`.
     """
 
     task: str
@@ -75,24 +77,25 @@ class Decision:
     """Empty if the edge did not decide."""
     value: float | None = None
     """The reward, once there is one."""
-    rewarded: bool = False
-    """The edge has the reward, or may have it: it is not sent again."""
 
     @property
     def decided(self) -> bool:
-        """False if `variant` is the fallback because no edge answered: then there is nothing to learn."""
+        """False if `variant` is the fallback because no edge answered."""
         return bool(self.ticket)
 
-    def reward(self, value: float) -> None:
+    @property
+    def counted(self) -> bool:
+        """False if nothing is learnt from this event: the edge did not decide, the task has ended or is killed, or too
+        many decisions wait. Then no reward is sent."""
+        return self.ticket not in ("", UNCOUNTED)
+
+    def reward(self, value: float) -> float:
         """What the event earned, from 0 to 1; it is sent when the `with` block ends."""
         value = float(value)
         if not 0.0 <= value <= 1.0:
             raise ValueError(f"a reward must be a number from 0 to 1, got {value!r}")
         self.value = value
-
-    def body(self) -> dict[str, Any]:
-        """What the edge is sent."""
-        return {"variant": self.variant, "ticket": self.ticket, "reward": self.value}
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class _Base(Generic[_Http]):
         token: str | None = None,
         ca: str | Path | None = None,
     ) -> None:
-        """`timeout` is in seconds: for each step of a request, and for all attempts to connect together.
+        """`timeout` is in seconds: for each step of a request, and for all attempts of a request together.
 
         `token` says who asks, where the edge wants to know; `ca` is a file with those that sign the edge's certificate,
         and nobody else is trusted then.
@@ -146,24 +149,8 @@ class _Base(Generic[_Http]):
         self._tell(task, "decide", error, "the fallback is shown")
         return Decision(task, fallback, "")
 
-    def _begin_reward(self, decision: Decision, value: float | None) -> bool:
-        """Whether to send it. From here on it counts as sent, until it is certain that it was not."""
-        if value is not None:
-            decision.reward(value)
-        if decision.value is None:
-            raise ValueError("a reward is needed: reward(decision, 1), or decision.reward(1) before")
-        if not decision.decided:
-            return False
-        with self._lock:  # two threads may hold one decision
-            if decision.rewarded:
-                raise AlreadyRewarded(f"this decision of task {decision.task!r} has been rewarded: once is all")
-            decision.rewarded = True
-        return True
-
-    def _reward_failed(self, decision: Decision, error: EdgeError, *, strict: bool) -> bool:
-        if error.changed_nothing:
-            decision.rewarded = False
-        self._tell(decision.task, "reward", error, "rewards are lost")
+    def _reward_failed(self, task: str, error: EdgeError, *, strict: bool) -> bool:
+        self._tell(task, "reward", error, "rewards are lost")
         if strict:
             raise error
         return False
@@ -192,7 +179,8 @@ class Client(_Base[httpx.Client]):
     def decide(self, task: str, *, fallback: str | None = None) -> Decision:
         """A variant for one event; with a `fallback` that one, when the edge gives none. It is not asked twice then."""
         try:
-            found = _decision(task, self._send(_path(task, "decide"), patient=fallback is None))
+            answer = self._send(_path(task, "decide"), repeat=_NOT_CONNECTED if fallback is None else ())
+            found = _decision(task, answer)
         except EdgeError as error:
             return self._fall_back(task, fallback, error)
         self._went_well(task, "decide")
@@ -200,20 +188,23 @@ class Client(_Base[httpx.Client]):
 
     def evaluate(self, task: str) -> Evaluation:
         """A decision with its reason, over OpenFeature's protocol; the edge is not asked twice, and told no context."""
-        return _evaluation(task, self._send(_flag(task), {}, patient=False))
+        return _evaluation(task, self._send(_flag(task), {}))
 
     def reward(self, decision: Decision, value: float | None = None, *, strict: bool = True) -> bool:
-        """What came of it: now, later, from another thread; once. Returns whether the edge took it.
+        """What came of it: now, later, from another thread. Returns whether the edge has it.
 
-        Nothing is sent for a decision that the edge did not make. With `strict=False` an edge that refuses or does not
-        answer is no error either: it is logged, and the answer is False.
+        A decision may be rewarded again: the largest reward within the task's reward window counts. While the edge
+        does not answer, the reward is sent again until the client's `timeout` is over. Nothing is sent for a decision
+        that is not `counted`. With `strict=False` an edge that refuses or does not answer is no error either: it is
+        logged, and the answer is False.
         """
-        if not self._begin_reward(decision, value):
+        body = _reward_body(decision, value)
+        if body is None:
             return False
         try:
-            self._send(_path(decision.task, "reward"), decision.body(), patient=True)
+            self._send(_path(decision.task, "reward"), body, repeat=_NO_ANSWER)
         except EdgeError as error:
-            return self._reward_failed(decision, error, strict=strict)
+            return self._reward_failed(decision.task, error, strict=strict)
         self._went_well(decision.task, "reward")
         return True
 
@@ -237,15 +228,14 @@ class Client(_Base[httpx.Client]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _send(self, path: str, body: dict[str, Any] | None = None, *, patient: bool) -> httpx.Response:
-        """`patient` tries to connect until the time is over; what was sent is never sent again."""
+    def _send(self, path: str, body: dict[str, Any] | None = None, *, repeat: _Failures = ()) -> httpx.Response:
         until, pause = time.monotonic() + self._timeout, FIRST_PAUSE
         while True:
             try:
-                return _checked(self._http.post(path, json=body))
-            except httpx.HTTPError as error:
-                if not _try_again(error, patient, until - pause):
-                    raise _no_answer(self._http.base_url, error) from error
+                return _checked(self._http.post(path, json=body, timeout=_time_left(until)))
+            except (httpx.HTTPError, EdgeError) as error:
+                if not isinstance(error, repeat) or time.monotonic() + pause >= until:
+                    raise _edge_error(error, self._http.base_url) from None
             time.sleep(pause)
             pause *= 2
 
@@ -258,20 +248,22 @@ class AsyncClient(_Base[httpx.AsyncClient]):
     async def decide(self, task: str, *, fallback: str | None = None) -> Decision:
         """A variant for one event; see `Client.decide`."""
         try:
-            found = _decision(task, await self._send(_path(task, "decide"), patient=fallback is None))
+            answer = await self._send(_path(task, "decide"), repeat=_NOT_CONNECTED if fallback is None else ())
+            found = _decision(task, answer)
         except EdgeError as error:
             return self._fall_back(task, fallback, error)
         self._went_well(task, "decide")
         return found
 
     async def reward(self, decision: Decision, value: float | None = None, *, strict: bool = True) -> bool:
-        """What came of it: now or later, once. Returns whether the edge took it; see `Client.reward`."""
-        if not self._begin_reward(decision, value):
+        """What came of it: now or later. Returns whether the edge has it; see `Client.reward`."""
+        body = _reward_body(decision, value)
+        if body is None:
             return False
         try:
-            await self._send(_path(decision.task, "reward"), decision.body(), patient=True)
+            await self._send(_path(decision.task, "reward"), body, repeat=_NO_ANSWER)
         except EdgeError as error:
-            return self._reward_failed(decision, error, strict=strict)
+            return self._reward_failed(decision.task, error, strict=strict)
         self._went_well(decision.task, "reward")
         return True
 
@@ -294,15 +286,14 @@ class AsyncClient(_Base[httpx.AsyncClient]):
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def _send(self, path: str, body: dict[str, Any] | None = None, *, patient: bool) -> httpx.Response:
-        """`patient` tries to connect until the time is over; what was sent is never sent again."""
+    async def _send(self, path: str, body: dict[str, Any] | None = None, *, repeat: _Failures = ()) -> httpx.Response:
         until, pause = time.monotonic() + self._timeout, FIRST_PAUSE
         while True:
             try:
-                return _checked(await self._http.post(path, json=body))
-            except httpx.HTTPError as error:
-                if not _try_again(error, patient, until - pause):
-                    raise _no_answer(self._http.base_url, error) from error
+                return _checked(await self._http.post(path, json=body, timeout=_time_left(until)))
+            except (httpx.HTTPError, EdgeError) as error:
+                if not isinstance(error, repeat) or time.monotonic() + pause >= until:
+                    raise _edge_error(error, self._http.base_url) from None
             await asyncio.sleep(pause)
             pause *= 2
 
@@ -326,18 +317,19 @@ def _flag(task: str) -> str:
     return f"/ofrep/v1/evaluate/flags/{quote(task, safe='')}"
 
 
+def _reward_body(decision: Decision, value: float | None) -> dict[str, Any] | None:
+    """What the edge is sent; None if the decision is not counted."""
+    reward = decision.value if value is None else decision.reward(value)
+    if reward is None:
+        raise ValueError("a reward is needed: reward(decision, 1), or decision.reward(1) before")
+    return {"ticket": decision.ticket, "reward": reward} if decision.counted else None
+
+
 def _is_due(decision: Decision, otherwise: float | None) -> bool:
-    """Whether the end of a block sends the reward."""
-    if decision.rewarded:
-        return False
+    """Whether the end of a block sends a reward."""
     if decision.value is None and otherwise is not None:
         decision.reward(otherwise)
     return decision.value is not None
-
-
-def _try_again(error: httpx.HTTPError, patient: bool, until: float) -> bool:
-    """Only a connection that was refused: an edge that restarts is back within a second."""
-    return patient and isinstance(error, httpx.ConnectError) and time.monotonic() < until
 
 
 def _decision(task: str, answer: httpx.Response) -> Decision:
@@ -368,11 +360,16 @@ def _checked(answer: httpx.Response) -> httpx.Response:
         detail = said.get("detail") or said.get("errorDetails") or answer.text
     except (ValueError, AttributeError):
         detail = answer.text
-    raise EdgeError(f"the edge answered {answer.status_code}: {detail}", answer.status_code)
+    kind = _Failed if answer.is_server_error else EdgeError
+    raise kind(f"the edge answered {answer.status_code}: {detail}", answer.status_code)
 
 
-def _no_answer(edge: httpx.URL, error: httpx.HTTPError) -> EdgeError:
-    return EdgeError(
-        f"no edge answers at {edge}: {error or type(error).__name__}; is `outvote edge` running there?",
-        received=not isinstance(error, _NOTHING_SENT),
-    )
+def _time_left(until: float) -> float:
+    return max(until - time.monotonic(), FIRST_PAUSE)
+
+
+def _edge_error(error: httpx.HTTPError | EdgeError, edge: httpx.URL) -> EdgeError:
+    if isinstance(error, EdgeError):
+        return error
+    why = str(error) or type(error).__name__
+    return EdgeError(f"no edge answers at {edge}: {why}; is `outvote edge` running there?")

@@ -9,8 +9,8 @@
     show_page(flags.get_string_value("shop", "green", visitor))
     flags.track("shop", visitor)  # they bought
 
-One rule: a context never leaves the process. Its targeting key only finds the decision again that `track` rewards, and
-is forgotten with it. It needs `pip install 'outvote[openfeature]'`.
+A context never leaves the process. Its targeting key only finds the decision again that `track` rewards, and is
+forgotten with it. It needs `pip install 'outvote[openfeature]'`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from openfeature.track import TrackingEventDetails
 from outvote.client import DEFAULT_EDGE, PATIENCE, Client, Decision, EdgeError
 
 MOST_DECISIONS: Final = 10_000
-"""Decisions that may wait for their reward here; of more the oldest are forgotten."""
+"""Decisions that are remembered for their rewards; of more the oldest are forgotten."""
 
 Value = TypeVar("Value", str, bool)
 Structure = Sequence[FlagValueType] | Mapping[str, FlagValueType]
@@ -59,14 +59,14 @@ class OutvoteProvider(AbstractProvider):
         token: str | None = None,
         ca: str | Path | None = None,
     ) -> None:
-        """`timeout` is in seconds, for each step of a request; `token` and `ca` are as `Client` has them."""
+        """`timeout`, `token` and `ca` are as `Client` has them."""
         super().__init__()
         self._connect: Callable[[], Client] = lambda: Client(edge, timeout=timeout, token=token, ca=ca)
         """It holds the token, and does not show it."""
         self._client: Client | None = self._connect()
         self._lock = threading.Lock()
         self._decisions: OrderedDict[tuple[str, str], Decision] = OrderedDict()
-        """By flag and targeting key: the last decision, while it has no reward."""
+        """By flag and targeting key: the last decision, the oldest first."""
 
     # ---- its life
 
@@ -134,25 +134,14 @@ class OutvoteProvider(AbstractProvider):
     ) -> None:
         """The last decision of the flag of this name for this targeting key has earned so much: 1, if no value is said.
 
-        Each decision is rewarded once at most. Where there is none, nothing happens: events of other names may be
-        tracked too. A reward that an edge cannot have got may be tracked again.
+        It may be tracked again: the largest reward within the task's reward window counts. Where there is no decision,
+        nothing happens: events of other names may be tracked too. A reward that the edge does not take is logged.
         """
-        place = _place(tracking_event_name, evaluation_context)
         with self._lock:
-            client, decision = self._client, self._decisions.get(place)
-        if client is None or decision is None:
-            return
-        told = None if tracking_event_details is None else tracking_event_details.value
-        decision.reward(1.0 if told is None else told)  # what cannot be is refused before the decision is forgotten
-        with self._lock:
-            if self._decisions.get(place) is not decision:
-                return  # another thread was faster
-            del self._decisions[place]
-        try:
-            client.reward(decision)
-        except EdgeError as error:
-            if error.changed_nothing and error.status is None:
-                self._remember(place, decision, newest=False)
+            client, decision = self._client, self._decisions.get(_place(tracking_event_name, evaluation_context))
+        if client is not None and decision is not None:
+            told = None if tracking_event_details is None else tracking_event_details.value
+            client.reward(decision, 1.0 if told is None else told, strict=False)
 
     # ---- how it works
 
@@ -178,13 +167,12 @@ class OutvoteProvider(AbstractProvider):
             found.value, reason=found.reason, variant=found.decision.variant, flag_metadata={"ticket": ticket}
         )
 
-    def _remember(self, place: tuple[str, str], decision: Decision, *, newest: bool = True) -> None:
+    def _remember(self, place: tuple[str, str], decision: Decision) -> None:
         with self._lock:
-            if newest or place not in self._decisions:
-                self._decisions[place] = decision
-                self._decisions.move_to_end(place)
-                while len(self._decisions) > MOST_DECISIONS:
-                    self._decisions.popitem(last=False)
+            self._decisions.pop(place, None)  # another thread may have asked for the same visitor
+            self._decisions[place] = decision
+            while len(self._decisions) > MOST_DECISIONS:
+                self._decisions.popitem(last=False)
 
 
 def _place(flag: str, context: EvaluationContext | None) -> tuple[str, str]:

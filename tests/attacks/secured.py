@@ -23,7 +23,7 @@ from helpers.operating import TALLY, VOTES
 from helpers.processes import DEADLINE, OUTVOTE, Running, commands, free_port, until
 from outvote.access.engine_access import Access
 
-SHOP: dict[str, Any] = {**TALLY, "variants": ["red", "green", "blue"], "sites": 9}
+SHOP: dict[str, Any] = {**TALLY, "variants": ["red", "green", "blue"], "sites": 9, "reward_window": 1}
 SECRETS = re.compile(r"\bS[OAU][A-Z2-7]{56}\b|outvote-[A-Za-z0-9_-]{43}|-----BEGIN (?:EC |RSA )?PRIVATE KEY-----")
 """Seeds of NATS' keys, tokens, keys of certificates."""
 REFUSED = "Violation|authentication|authorization|revoked|expired"
@@ -55,7 +55,7 @@ class Secured:
             self.application = stack.enter_context(httpx.Client(base_url=self.honest.url("edge"), trust_env=False))
             until(lambda: len(self.application.get("/v1/tasks").json()["tasks"]) == 2, "the edge has its tasks")
             self.learn()  # one tally of 3 for each arm
-            until(lambda: self.messages("honest") == 3, "the honest site's messages are in the log: the fleet works")
+            until(lambda: self.counts()[0]["messages"]["up"] == 3, "the honest site's messages are counted: all works")
             self._stack = stack.pop_all()
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Secured:
         """The honest site has nine visitors, who like nothing."""
         for _ in range(9):
             decided = self.application.post("/v1/tasks/shop/decide").json()
-            body = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 0}
+            body = {"ticket": decided["ticket"], "reward": 0}
             assert self.application.post("/v1/tasks/shop/reward", json=body).status_code == 204
 
     def speak_of(self, task: str) -> None:

@@ -140,7 +140,7 @@ def test_a_change_from_another_origin(secured: Secured, attack: Attack, headers:
     answer = secured.operator.post("/v1/tasks", json={**SHOP, "name": "evil"}, headers=headers)
     assert answer.status_code == 403
     assert answer.json()["type"].endswith("other-origin")
-    body = {"variant": "red", "reward": 1}
+    body = {"ticket": "uncounted", "reward": 1}
     assert secured.application.post("/v1/tasks/shop/reward", json=body, headers=headers).status_code == 403
     assert secured.application.post("/v1/tasks/shop/decide", headers=headers).status_code == 403
     for log in (secured.server_log, secured.edge_log):

@@ -117,8 +117,8 @@ def test_a_site_sees_when_another_sends_and_the_numbers_of_its_messages(secured:
                 places.append(await mallory.place(f"{of_honest}.*.{len(places)}"))
             sent = len(places) - 1  # and so how many there are
             assert sent == secured.messages("honest")
-            assert places[:sent] == sorted(places[:sent])
-            assert await mallory.place(f"{UP}.*.{task_id}.>") >= places[sent - 1]  # also of all sites together
+            assert len(set(places)) == len(places)
+            assert await mallory.place(f"{UP}.*.{task_id}.>") >= max(places)  # also of all sites together
 
     asyncio.run(run())
 

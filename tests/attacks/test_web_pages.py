@@ -32,7 +32,7 @@ TRY = """async ([server, edge]) => {
   await attempt('delete', server + '/v1/tasks/shop', {method: 'DELETE'});
   await attempt('decide, unseen', edge + '/v1/tasks/shop/decide', {method: 'POST', mode: 'no-cors'});
   await attempt('reward, unseen', edge + '/v1/tasks/shop/reward', {method: 'POST', mode: 'no-cors', headers: plain,
-    body: '{"variant": "red", "reward": 1}'});
+    body: '{"ticket": "uncounted", "reward": 1}'});
   await attempt('decide, read', edge + '/v1/tasks/shop/decide', {method: 'POST'});
   return told;
 }"""

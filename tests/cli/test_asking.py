@@ -67,7 +67,8 @@ def refused(capsys: pytest.CaptureFixture[str], code: int, *arguments: str) -> s
     return err.strip().removeprefix("outvote task: error: ")
 
 
-CREATE = ("create", "--name", "shop", "--variants", "2", "--sites", "2")
+SHOP = ("create", "--name", "shop", "--variants", "2", "--sites", "2")
+CREATE = (*SHOP, "--reward-window", "60s")
 
 
 def test_a_kit_is_all_that_an_operator_needs_or_a_variable_that_names_it(
@@ -172,6 +173,48 @@ def test_a_token_is_not_taken_elsewhere_by_who_leads_there(tmp_path: Path, capsy
         told = refused(capsys, 1, "list", "--server", url, "--token-file", str(file))
     assert told.startswith(f"what answers at {url} is no outvote server: it says 302; ")
     assert seen == ["Bearer outvote-secret", None]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (None, "must be given: how long after a decision may its reward come"),
+        ("0", "must be from 1 second to 7 days (1 to 604800, in seconds), got 0"),
+        ("0.9", "must be from 1 second to 7 days (1 to 604800, in seconds), got 0.9"),
+        ("-20s", "must be from 1 second to 7 days (1 to 604800, in seconds), got -20"),
+        ("365d", "must be from 1 second to 7 days (1 to 604800, in seconds), got 31536000"),
+        ("soon", "must be a duration like 90, 60s, 30m, 2h or 1d, got 'soon'"),
+        ("", "must be a duration like 90, 60s, 30m, 2h or 1d, got ''"),
+    ],
+)
+def test_without_a_window_from_a_second_to_seven_days_no_task_is_created(
+    server: Running,
+    tmp_path: Path,
+    ca: Path,
+    holders: Holders,
+    capsys: pytest.CaptureFixture[str],
+    written: str | None,
+    said: str,
+) -> None:
+    operator = str(kit(tmp_path, "ops", server.url("server"), ca, holders))
+    asked = ["create", "--name", "windowless", *SHOP[3:], "--kit", operator]
+    if written is not None:
+        asked.append(f"--reward-window={written}")
+    assert refused(capsys, 2, *asked).startswith(f"reward_window {said}")
+    assert main(["task", "list", "--kit", operator, "--json"]) == 0
+    assert "windowless" not in capsys.readouterr().out
+
+
+def test_a_file_with_a_window_that_is_none_creates_nothing(
+    server: Running, tmp_path: Path, ca: Path, holders: Holders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator = str(kit(tmp_path, "ops", server.url("server"), ca, holders))
+    file = tmp_path / "shop.toml"
+    for written in ("0", "-1", '"20s"', "true", "31_536_000"):
+        file.write_text(f'name = "from-file"\nvariants = 2\nsites = 2\nreward_window = {written}\n')
+        assert refused(capsys, 2, "create", "--file", str(file), "--kit", operator).startswith("reward_window must be")
+    assert main(["task", "list", "--kit", operator, "--json"]) == 0
+    assert "from-file" not in capsys.readouterr().out
 
 
 ACTIONS = [

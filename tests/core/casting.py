@@ -10,6 +10,6 @@ def cast(server: VoteServer, player: PlayerId, *arms: int, first: int = 0, incar
     """One player's votes in their order; the arms that are announced in answer."""
     announced: list[int] = []
     for sequence, arm in enumerate(arms, start=first):
-        for elimination in server.receive(player, Vote(arm, 0, sequence), incarnation=incarnation):
+        for elimination in server.receive(player, Vote(arm, 0, sequence), 0, incarnation=incarnation):
             announced += elimination.arms
     return announced

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from outvote.core.errors import (
-    OutvoteError,
-)
+from outvote.core.decisions import Capacity, Ticket
+from outvote.core.errors import OutvoteError
 from outvote.core.messages import PlayerId, Tally
-from outvote.core.tally.player import MOST_WAITING, TallyPlayer
+from outvote.core.tally.player import TallyPlayer
 from outvote.core.task import Task
 
 
-def new_task(arms: int = 2, *, window: float | None = None, **options: Any) -> Task:
+def new_task(arms: int = 2, *, window: float = 0.0, **options: Any) -> Task:
     fields: dict[str, Any] = {"players": 4, "epsilon": 0, "delta": 0.05, "protocol": "tally", "reward_window": window}
     return Task(arms=arms, **{**fields, **options})
 
@@ -57,26 +56,37 @@ class Scripted(random.Random):
 
 
 def new_player(arms: int = 2, player: PlayerId = 0, **options: Any) -> TallyPlayer:
-    """A player whose rewards are 0 and 1: it has nothing to draw."""
-    return TallyPlayer(new_task(arms, **options), player, Forbidden())
+    """A player whose rewards are 0 and 1: without a window it has nothing to draw."""
+    task = new_task(arms, **options)
+    return TallyPlayer(task, player, random.Random(1) if task.reward_window else Forbidden())
 
 
-def decide(player: TallyPlayer, turns: int) -> list[tuple[int, int]]:
-    return [player.decide() for _ in range(turns)]
+def decide(player: TallyPlayer, turns: int, now: int = 0) -> list[Ticket]:
+    return [player.decide(now) for _ in range(turns)]
 
 
-def play(player: TallyPlayer, turns: int, worth: Sequence[float]) -> list[Tally]:
+def named(tickets: Iterable[Ticket]) -> list[tuple[int, int]]:
+    """The arm and the group of each."""
+    return [(ticket.arm, ticket.group) for ticket in tickets]
+
+
+def play(player: TallyPlayer, turns: int, worth: Sequence[float], now: int = 0) -> list[Tally]:
     """Decide and reward at once; arm k always pays worth[k]."""
     tallies: list[Tally] = []
     for _ in range(turns):
-        arm, ticket = player.decide()
-        tallies += player.reward(arm, worth[arm], ticket=ticket)
+        ticket = player.decide(now)
+        player.reward(ticket, worth[ticket.arm], now)
+        tallies += player.tick(now)
     return tallies
 
 
-def batches(player: TallyPlayer) -> dict[int, tuple[int, int, int, int, float]]:
-    """Ticket -> arm, size, decisions to come, decisions without a reward, successes."""
-    return {ticket: tuple(rest) for ticket, *rest in player.snapshot()["batches"]}
+def groups(player: TallyPlayer) -> dict[int, tuple[int, int, int, float]]:
+    """Of each tally that has not left: arm, decisions to come, decisions made, successes."""
+    found = {}
+    for group in player.decisions.groups:
+        [(arm, count)] = group.counts.items()
+        found[group.number] = arm, count.left, count.decided, count.total
+    return found
 
 
 def refused(player: TallyPlayer, error: type[OutvoteError], call: Callable[[], object]) -> str:
@@ -90,13 +100,13 @@ def refused(player: TallyPlayer, error: type[OutvoteError], call: Callable[[], o
 
 
 def overloaded() -> TallyPlayer:
-    """A player that has as many open tallies as it keeps, the newest of them just full.
+    """A player that has as many open tallies as there is memory for, the newest of them just full.
 
-    K = 2: 2·64 = 128 tallies are 2 of 3, 6 of 7, 24 of 15 and 96 of 31 events.
+    K = 2: two tallies of 3 events and two of 7 take 4·64 + 2·3 + 2·7 = 276.
     """
-    assert MOST_WAITING == 64
     player = new_player(2, window=60.0)
-    decide(player, 2 * 3 + 6 * 7 + 24 * 15 + 96 * 31)
-    assert sorted(batches(player)) == list(range(128))
-    assert player.take_full() == list(range(128))
+    player.decisions.share(Capacity(276))
+    decide(player, 2 * 3 + 2 * 7)
+    assert sorted(groups(player)) == [0, 1, 2, 3]
+    assert player.decisions.capacity.used == 276
     return player

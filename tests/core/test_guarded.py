@@ -204,7 +204,7 @@ def send(server: TallyServer, player: PlayerId, results: Sequence[int], lap: int
     found = []
     for place in range(lap * len(results), (lap + 1) * len(results)):
         arm = cycle.arm(player, place)
-        found += server.receive(player, Tally(arm, results[arm], size, place))
+        found += server.receive(player, Tally(arm, results[arm], size, place), 0)
     return found
 
 
@@ -227,7 +227,7 @@ def test_tallies_of_several_lives_are_of_one_site() -> None:
     for life in range(20):
         for place in range(2):
             arm = cycle.arm("liar", place)
-            server.receive("liar", Tally(arm, 127 * arm, 127, place), incarnation=f"life-{life}")
+            server.receive("liar", Tally(arm, 127 * arm, 127, place), 0, incarnation=f"life-{life}")
     assert server.contenders == (0, 1)
 
 

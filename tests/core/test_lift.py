@@ -232,7 +232,7 @@ def server_with(arms: int, results: dict[int, list[int]], **options: object) -> 
     while any(left.values()):
         arm = cycle.arm(0, sequence)
         if left.get(arm):
-            server.receive(0, Tally(arm, left[arm].pop(0), task.tally_sizes[0], sequence))
+            server.receive(0, Tally(arm, left[arm].pop(0), task.tally_sizes[0], sequence), 0)
         sequence += 1
     return server
 
@@ -265,7 +265,7 @@ def test_a_lift_follows_what_is_reported() -> None:
     server = server_with(2, {0: [3], 1: [0]})
     before = server.lift(0, 1)
     sequence = next(place for place in range(10, 20) if Cycle(server.task).arm(0, place) == 1)
-    server.receive(0, Tally(1, 3, 3, sequence))
+    server.receive(0, Tally(1, 3, 3, sequence), 0)
     after = server.lift(0, 1)
     assert server.mean(1) == 0.5
     assert after.difference == 0.5 < before.difference

@@ -13,12 +13,15 @@ Most tests give the player epochs that are short enough to write down. With ε =
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from outvote.core.errors import InvalidEvent, InvalidReward, UnknownArm
+from outvote.core.decisions import Capacity, Ticket
+from outvote.core.errors import InvalidEvent, InvalidReward, UnknownArm, UnknownDecision
 from outvote.core.messages import Elimination, Vote
 from outvote.core.task import Task
 from outvote.core.votes.player import MedianPlayer
@@ -29,20 +32,29 @@ def short(arms: int, log_eta: float = math.log(0.9)) -> Schedule:
     return Schedule(arms, 8.0, log_eta)
 
 
-def new_player(arms: int) -> MedianPlayer:
+def new_player(arms: int, *, window: float = 0.0) -> MedianPlayer:
     """A player of `dme` with the short epochs of the table above."""
-    return MedianPlayer(
-        Task(arms=arms, players=2, epsilon=0.8, delta=0.9, protocol="dme"), "site", schedules=(short(arms),)
-    )
+    task = Task(arms=arms, players=2, epsilon=0.8, delta=0.9, reward_window=window, protocol="dme")
+    return MedianPlayer(task, "site", random.Random(1), schedules=(short(arms),))
 
 
 def play(player: MedianPlayer, turns: int, worth: Sequence[float]) -> list[Vote]:
     """Decide and reward at once; arm k always pays worth[k]."""
     votes: list[Vote] = []
     for _ in range(turns):
-        arm, ticket = player.decide()
-        votes += player.reward(arm, worth[arm], ticket=ticket)
+        ticket = player.decide(0)
+        player.reward(ticket, worth[ticket.arm], 0)
+        votes += player.tick(0)
     return votes
+
+
+def decide(player: MedianPlayer, turns: int, now: int = 0) -> list[Ticket]:
+    return [player.decide(now) for _ in range(turns)]
+
+
+def sizes(player: MedianPlayer) -> list[tuple[int, int, int]]:
+    """The arm, decisions to come and decisions made of each group that is not closed."""
+    return [(arm, count.left, count.decided) for g in player.decisions.groups for arm, count in g.counts.items()]
 
 
 def test_the_short_epochs_are_as_long_as_the_table_says() -> None:
@@ -56,38 +68,131 @@ REFUSED_REWARDS = [1.2, 1.0000001, -0.1, -5e-324, math.nan, math.inf, -math.inf,
 
 
 @pytest.mark.parametrize("reward", REFUSED_REWARDS, ids=repr)
-@pytest.mark.parametrize("named", [True, False], ids=["with ticket", "without ticket"])
-def test_a_reward_that_is_no_number_from_0_to_1_changes_nothing(reward: Any, named: bool) -> None:
+def test_a_reward_that_is_no_number_from_0_to_1_changes_nothing(reward: Any) -> None:
     player = new_player(3)
     play(player, 8, (1.0, 0.5, 0.0))
-    arm, ticket = player.decide()  # its reward would end the epoch
+    ticket = player.decide(0)  # its reward would end the epoch
     before = player.snapshot()
     with pytest.raises(InvalidReward) as caught:
-        player.reward(arm, reward, ticket=ticket if named else None)
+        player.reward(ticket, reward, 0)
     assert str(caught.value) == f"a reward must be a number from 0 to 1, got {reward!r}"
     assert player.snapshot() == before
-    assert list(player.reward(arm, 0.0, ticket=ticket)) == [Vote(2, 0, 0)]
+    player.reward(ticket, 0.0, 0)
+    assert list(player.tick(0)) == [Vote(2, 0, 0)]
 
 
-@pytest.mark.parametrize("arm", [-1, 3, 100, None, "0", 0.0, 0.5, True, []], ids=repr)
-@pytest.mark.parametrize("ticket", [0, 1, None], ids=["its ticket", "another ticket", "no ticket"])
-def test_a_reward_for_an_unknown_arm_changes_nothing(arm: Any, ticket: int | None) -> None:
+@pytest.mark.parametrize("arm", [-1, 3, 100])
+def test_a_reward_for_an_unknown_arm_changes_nothing(arm: int) -> None:
     player = new_player(3)
-    assert [player.decide() for _ in range(3)] == [(0, 0), (1, 1), (2, 2)]
+    ticket = player.decide(0)
     before = player.snapshot()
-    with pytest.raises(UnknownArm) as caught:
-        player.reward(arm, 1.0, ticket=ticket)
-    assert str(caught.value) == f"unknown arm: got {arm!r}, allowed is a whole number from 0 to 2"
+    with pytest.raises(UnknownDecision):
+        player.reward(ticket._replace(arm=arm), 1.0, 0)
     assert player.snapshot() == before
 
 
-def test_a_refused_reward_for_an_eliminated_arm_is_not_even_late() -> None:
+def test_a_refused_reward_for_an_eliminated_arm_is_not_even_counted() -> None:
     player = new_player(3)
-    player.decide()
+    ticket = player.decide(0)
     player.receive(Elimination((0,)))
     with pytest.raises(InvalidReward):
-        player.reward(0, 2.0, ticket=0)
-    assert player.late_rewards == 0
+        player.reward(ticket, 2.0, 0)
+    assert (player.decisions.seen.out, player.decisions.seen.late) == ([0, 0, 0], [0, 0, 0])
+    player.reward(ticket, 1.0, 0)
+    assert player.decisions.seen.out == [1, 0, 0]
+
+
+# ---- with a window: groups as long as an epoch needs
+
+
+def test_the_decisions_of_one_arm_are_one_group_until_its_epoch_has_what_it_needs() -> None:
+    player = new_player(2, window=60.0)
+    tickets = decide(player, 2 * (3 + 6 + 13))
+    named = [(ticket.arm, ticket.group, ticket.place) for ticket in tickets]
+    assert named[:8] == [(0, 0, 0), (1, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 2), (1, 1, 2), (0, 2, 0), (1, 3, 0)]
+    assert Counter(ticket.group for ticket in tickets) == {0: 3, 1: 3, 2: 6, 3: 6, 4: 13, 5: 13}
+
+
+def test_without_a_window_each_decision_is_counted_by_itself() -> None:
+    player = new_player(2)
+    assert [(t.arm, t.group, t.place) for t in decide(player, 4)] == [(0, 0, 0), (1, 1, 0), (0, 2, 0), (1, 3, 0)]
+
+
+def test_a_group_of_an_arm_that_is_no_candidate_has_the_pulls_that_are_still_missing() -> None:
+    # K = 5: epochs of 4, 8 and 16 pulls. Arms 3 and 4 leave with the first, arm 2 with the second.
+    player = new_player(5, window=60.0)
+    opened: dict[int, list[int]] = {arm: [] for arm in range(5)}
+    known: set[int] = set()
+    now = 0
+    for _ in range(5 * (4 + 8 + 16)):
+        ticket = player.decide(now)
+        if ticket.group not in known and ticket.group >= 0:
+            known.add(ticket.group)
+            opened[ticket.arm] += [left + made for arm, left, made in sizes(player)[-1:] if arm == ticket.arm]
+        player.reward(ticket, 1.0 - ticket.arm / 4, now)
+        if all(group.left == 0 for group in player.decisions.groups):  # the others may not begin before these are told
+            now += 100_000
+            player.tick(now)
+    assert [opened[arm][:3] for arm in range(5)] == [[4, 8, 16]] * 3 + [[4, 8, 8]] * 2
+
+
+def test_a_group_counts_as_a_whole_when_it_closes_and_what_was_not_answered_counts_0() -> None:
+    player = new_player(2, window=60.0)
+    tickets = decide(player, 6, now=1_000)
+    for ticket in tickets[:2]:  # one of arm 0, one of arm 1
+        player.reward(ticket, 1.0 - ticket.arm / 2, 1_000)
+    assert list(player.tick(61_000)) == []
+    assert (player.pulls(0), player.pulls(1)) == (0, 0)
+    assert list(player.tick(67_000)) == [Vote(1, 0, 0)]  # 1/3 and .5/3
+    assert player.finished
+    assert player.snapshot()["pulls"] == [3, 3]
+    assert player.snapshot()["totals"] == [1.0, 0.5]
+
+
+def test_decisions_are_uncounted_when_nothing_is_left_to_learn() -> None:
+    player = new_player(2, window=60.0)
+    for ticket in decide(player, 6):
+        player.reward(ticket, 1.0 - ticket.arm, 0)
+    (ahead,) = decide(player, 1)
+    assert list(player.tick(66_000)) == [Vote(1, 0, 0)]
+    assert player.finished
+    assert sizes(player) == []
+    assert [str(ticket) for ticket in decide(player, 1_000)] == ["uncounted"] * 1_000
+    before = player.snapshot()
+    for arm in (0, 1):
+        player.reward(Ticket.uncounted(arm), 1.0, 66_000)
+    assert player.snapshot() == before
+    assert player.decisions.uncounted == 0  # of those that there was no memory for
+    player.reward(ahead._replace(at=66_000), 1.0, 66_000)
+    assert player.decisions.seen.out == [1, 0]
+    assert list(player.tick(10**9)) == []
+
+
+@pytest.mark.parametrize(("ahead", "pulls"), [(0, [0, 0]), (3 * 7, [0, 7])])
+def test_an_epoch_that_an_elimination_completes_ends_with_the_next_group_or_tick(ahead: int, pulls: list[int]) -> None:
+    player = new_player(3, window=60.0)
+    decide(player, 8)  # arm 2 lacks the last of three
+    assert list(player.tick(70_000)) == []
+    decide(player, 1 + ahead, now=70_000)  # perhaps also the seven of the next epoch
+    player.receive(Elimination((2,)))
+    assert (player.epoch(), player.pulls(0), player.pulls(1)) == (1, 3, 3)
+    assert list(player.tick(140_000 if ahead else 70_000)) == []
+    assert (player.epoch(), [player.pulls(0), player.pulls(1)]) == (2, pulls)
+
+
+def test_without_memory_decisions_go_on_uncounted_and_count_again_when_there_is_some() -> None:
+    player = new_player(2, window=60.0)
+    player.decisions.share(Capacity(100))
+    tickets = decide(player, 8)
+    assert [ticket.group for ticket in tickets] == [0, 1, 0, 1, 0, 1, -1, -1]
+    assert [ticket.arm for ticket in tickets] == [0, 1] * 4
+    assert player.decisions.uncounted == 2
+    for ticket in tickets:
+        player.reward(ticket, 0.5, 0)
+    assert list(player.tick(66_000)) == []
+    assert player.epoch() == 2
+    assert [(ticket.group, ticket.place) for ticket in decide(player, 2, now=66_000)] == [(2, 0), (3, 0)]
+    assert player.decisions.uncounted == 2
 
 
 # ---- decision 4: the length of an epoch

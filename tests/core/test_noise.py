@@ -104,11 +104,12 @@ def transcripts(rewards: Sequence[float], budget: float, monkeypatch: pytest.Mon
             return int(args[0])
 
         monkeypatch.setattr(tally_player, "noisy", remember)
-        player = TallyPlayer(task, 0, Coins(rounded_up))
+        player, coins = TallyPlayer(task, 0, random.Random(1)), list(rounded_up)
+        monkeypatch.setattr(player.decisions, "_uniform", lambda ticket, coins=coins: 1.0 - coins.pop(0))
         for reward in rewards:
-            arm, ticket = player.decide()
-            player.reward(arm, reward, ticket=ticket)
-        tallies = [tally for ticket in player.take_full() for tally in player.close(ticket)]
+            player.reward(player.decide(0), reward, 0)
+        tallies = player.tick(10**6)
+        assert len(tallies) == len(counts) == len(rewards) // 2
         assert all(asked == budget for _, _, asked in counts)
         rows = [laws.clamped(size, budget)[successes] for successes, size, _ in counts]
         for values in product(*(range(len(row)) for row in rows)):
@@ -116,17 +117,6 @@ def transcripts(rewards: Sequence[float], budget: float, monkeypatch: pytest.Mon
             likely = math.prod(row[z] for row, z in zip(rows, values, strict=True))
             law[key] = law.get(key, 0.0) + weight * likely
     return law
-
-
-class Coins(random.Random):
-    """Rounds rewards up or down as it is told."""
-
-    def __init__(self, up: Sequence[bool]) -> None:
-        super().__init__(0)
-        self.up = list(up)
-
-    def random(self) -> float:
-        return 0.0 if self.up.pop(0) else 1.0 - 2**-53
 
 
 @pytest.mark.parametrize("budget", [0.25, 1.0, 2.0])

@@ -49,9 +49,9 @@ def test_a_player_and_a_server_are_made_by_the_name_of_the_protocol(protocol: st
     server = protocols.server(of(protocol))
     assert player.snapshot()["task"] == server.snapshot()["task"] == of(protocol).fingerprint()
     assert player.snapshot()["player"] == "site"
-    arm, ticket = player.decide()
-    assert list(player.reward(arm, 1.0, ticket=ticket)) == []
-    assert server.receive("site", Vote(2)) == [Elimination((2,))]
+    player.reward(player.decide(0), 1.0, 0)
+    assert list(player.tick(0)) == []
+    assert server.receive("site", Vote(2), 0) == [Elimination((2,))]
     player.receive(Elimination((2,)))
     assert player.remaining == server.remaining == (0, 1)
 
@@ -60,4 +60,4 @@ def test_a_player_and_a_server_are_made_by_the_name_of_the_protocol(protocol: st
 def test_players_of_one_task_are_alike_whatever_generator_they_are_given(protocol: str) -> None:
     one = protocols.player(of(protocol), 0, rng=random.Random(1))
     other = protocols.player(of(protocol), 0)
-    assert [one.decide() for _ in range(100)] == [other.decide() for _ in range(100)]
+    assert [one.decide(now) for now in range(100)] == [other.decide(now) for now in range(100)]

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import math
+import random
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -30,41 +31,39 @@ NAMED = Task(arms=4, players=["paris", "rome", "berlin"], epsilon=0.5, delta=0.0
 WORTH = (1.0, 0.5, 0.0)
 
 
-def player_with_full_and_open_batches() -> MedianPlayer:
-    player = MedianPlayer(WINDOWED, "site")
+def player_with_waiting_and_open_groups() -> MedianPlayer:
+    player = MedianPlayer(WINDOWED, "site", random.Random(1))
     for turn in range(3 * 69 + 10):
-        arm, ticket = player.decide()
+        ticket = player.decide(turn)
         if turn % 4:  # every fourth is never answered
-            player.reward(arm, WORTH[arm], ticket=ticket)
-    assert player.take_full() == [0, 1, 2]
-    player.close(1)
-    player.reward(1, 1.0, ticket=1)
-    assert player.dropped_rewards == 1
+            player.reward(ticket, WORTH[ticket.arm], turn)
+    assert [group.due is None for group in player.decisions.groups] == [False] * 3 + [True] * 3
+    player.reward(ticket, 1.0, 10**5)
+    assert sum(player.decisions.seen.late) == 1
     return player
 
 
 def server_of_named_players() -> VoteServer:
     server = VoteServer(NAMED)
-    server.receive("paris", Vote(3), incarnation="first life")
-    server.receive("paris", Vote(2, 0, 1), incarnation="first life")
-    server.receive("paris", Vote(2), incarnation="second life")
-    server.receive("rome", Vote(2, 0, 2))
+    server.receive("paris", Vote(3), 0, incarnation="first life")
+    server.receive("paris", Vote(2, 0, 1), 0, incarnation="first life")
+    server.receive("paris", Vote(2), 0, incarnation="second life")
+    server.receive("rome", Vote(2, 0, 2), 0)
     with pytest.raises(ValueError, match="unknown player"):
-        server.receive("oslo", Vote(2))
+        server.receive("oslo", Vote(2), 0)
     assert server.refused == 1
     return server
 
 
 def test_a_player_is_a_few_numbers_per_arm_and_instance() -> None:
     player = MedianPlayer(WINDOWED, "site")
-    for _ in range(5_000):
-        arm, ticket = player.decide()
-        player.reward(arm, WORTH[arm], ticket=ticket)
-        for full in player.take_full():
-            player.close(full)
+    for now in range(0, 10**6, 100):
+        ticket = player.decide(now)
+        player.reward(ticket, WORTH[ticket.arm], now)
+        player.tick(now)
+        assert len(json.dumps(player.snapshot())) < 1_500
     assert player.finished
-    assert {batch[2] for batch in player.snapshot()["batches"]} == {-1}  # nothing is left to learn: endless batches
-    assert len(json.dumps(player.snapshot())) < 1_500
+    assert player.snapshot()["decisions"]["groups"] == []  # nothing is left to learn
 
 
 # ---- refusal
@@ -77,7 +76,7 @@ def refused(task: Task, data: Any) -> str:
     return str(caught.value)
 
 
-MAKERS = [player_with_full_and_open_batches, server_of_named_players]
+MAKERS = [player_with_waiting_and_open_groups, server_of_named_players]
 Maker: TypeAlias = Callable[[], MedianPlayer | VoteServer]
 
 
@@ -162,9 +161,9 @@ def sealed_again(snapshot: Tree, **changes: Any) -> Tree:
 def test_another_version_is_refused_though_it_is_whole() -> None:
     snapshot = MedianPlayer(WINDOWED, "site").snapshot()
     assert sealed_again(snapshot) == snapshot
-    for version in (1, 3, None, "2"):
+    for version in (1, 2, None, "3"):
         message = refused(WINDOWED, sealed_again(snapshot, version=version))
-        assert f"has version {version!r}, version 2 is needed: use the version of Outvote that took it" in message
+        assert f"has version {version!r}, version 3 is needed: use the version of Outvote that took it" in message
 
 
 def test_one_kind_is_not_restored_as_the_other() -> None:

@@ -7,19 +7,14 @@ of 15, and so on.
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from core.tally_players import Forbidden, Scripted, batches, decide, new_player, new_task, play, refused
-from outvote.core.errors import (
-    BatchNotClosable,
-    InvalidReward,
-    NoOutstandingDecision,
-    UnknownArm,
-    UnknownTicket,
-)
+from core.tally_players import Forbidden, Scripted, decide, groups, named, new_player, new_task, play, refused
+from outvote.core.errors import InvalidReward, UnknownArm, UnknownDecision
 from outvote.core.messages import Elimination, Tally
 from outvote.core.tally.cycle import Cycle
 from outvote.core.tally.player import TallyPlayer
@@ -54,21 +49,22 @@ def test_declared_players_start_one_after_another_and_others_by_their_name() -> 
 def test_a_player_goes_through_the_cycle_from_its_own_start_a_whole_tally_of_each_arm() -> None:
     order = Cycle(new_task(3, window=60.0)).order
     for player in range(4):
-        arms = [arm for arm, _ in decide(new_player(3, player, window=60.0), 9 + 7)]
+        arms = [ticket.arm for ticket in decide(new_player(3, player, window=60.0), 9 + 7)]
         at = [order[(player + place) % 3] for place in range(4)]
         assert arms == [at[0]] * 3 + [at[1]] * 3 + [at[2]] * 3 + [at[3]] * 7
 
 
-def test_the_ticket_is_the_place_in_the_cycle_and_the_sequence_of_the_tally() -> None:
+def test_the_group_is_the_place_in_the_cycle_and_the_sequence_of_the_tally() -> None:
     player = new_player(3, 1)
     cycle = Cycle(new_task(3))
     tallies = play(player, 3 * 3 + 9 * 7, (1.0, 1.0, 1.0))
     assert [tally.sequence for tally in tallies] == list(range(12))
+    assert player.decide(0).group == 12
     assert all(tally.arm == cycle.arm(1, tally.sequence) for tally in tallies)
 
 
 def test_players_that_start_at_different_places_fill_all_arms_at_once() -> None:
-    first = [decide(new_player(4, player), 1)[0][0] for player in range(4)]
+    first = [decide(new_player(4, player), 1)[0].arm for player in range(4)]
     assert sorted(first) == [0, 1, 2, 3]
 
 
@@ -91,103 +87,84 @@ def test_a_tally_says_how_many_of_its_events_succeeded() -> None:
     player = new_player(2)
     first, second = Cycle(player.task).order
     outcomes = [1.0, 0.0, 1.0, 0.0, 0.0, 1.0]
-    tallies = [tally for y in outcomes for arm, ticket in [player.decide()] for tally in player.reward(arm, y)]
+    tallies: list[Tally] = []
+    for outcome in outcomes:
+        player.reward(player.decide(0), outcome, 0)
+        tallies += player.tick(0)
     assert tallies == [Tally(first, 2, 3, 0), Tally(second, 1, 3, 1)]
 
 
-def test_a_tally_leaves_with_its_last_reward_whichever_that_is() -> None:
+def test_a_reward_counts_for_its_own_decision_in_whatever_order_they_come() -> None:
     player = new_player(2)
     first, second = Cycle(player.task).order
-    decisions = decide(player, 5)  # three of the first arm, two of the second
-    assert list(player.reward(second, 1.0, ticket=1)) == []
-    assert list(player.reward(first, 0.0, ticket=0)) == []
-    assert list(player.reward(first, 1.0, ticket=0)) == []
-    assert list(player.reward(second, 1.0, ticket=1)) == []  # one decision of this tally is still to come
-    assert list(player.reward(first, 1.0, ticket=0)) == [Tally(first, 2, 3, 0)]
-    assert player.decide() == decisions[-1] == (second, 1)
-    assert list(player.reward(second, 0.0, ticket=1)) == [Tally(second, 2, 3, 1)]
+    tickets = decide(player, 5)  # three of the first arm, two of the second
+    for index, reward in ((3, 1.0), (0, 0.0), (2, 1.0), (4, 1.0), (1, 1.0)):
+        player.reward(tickets[index], reward, 0)
+    assert list(player.tick(0)) == [Tally(first, 2, 3, 0)]  # one decision of the other tally is still to come
+    last = player.decide(0)
+    assert named([last]) == named(tickets[-1:]) == [(second, 1)]
+    player.reward(last, 0.0, 0)
+    assert list(player.tick(0)) == [Tally(second, 2, 3, 1)]
 
 
-def test_without_a_ticket_the_newest_tally_of_the_arm_that_waits_is_meant() -> None:
-    player = new_player(2, window=60.0)
-    first, _ = Cycle(player.task).order
-    decide(player, 3 + 3 + 1)  # tickets 0 and 2 are of the first arm
-    player.reward(first, 1.0)
-    assert {ticket: batch[3:] for ticket, batch in batches(player).items()} == {0: (3, 0.0), 1: (3, 0.0), 2: (0, 1.0)}
-    player.reward(first, 1.0)
-    assert batches(player)[0][3:] == (2, 1.0)
-
-
-def test_a_reward_for_an_eliminated_arm_is_counted_as_late_and_otherwise_ignored() -> None:
+def test_a_reward_for_an_eliminated_arm_is_counted_apart_and_otherwise_ignored() -> None:
     player = new_player(3)
     order = Cycle(player.task).order
-    decide(player, 4)
+    tickets = decide(player, 4)
     player.receive(Elimination((order[0],)))
     before = player.snapshot()
-    assert list(player.reward(order[0], 1.0, ticket=0)) == []
-    assert list(player.reward(order[0], 1.0)) == []
-    assert player.late_rewards == 2
-    assert {**player.snapshot(), "checksum": 0} == {**before, "late_rewards": 2, "checksum": 0}
+    for ticket in tickets[:3]:
+        player.reward(ticket, 1.0, 0)
+    assert player.decisions.seen.out == [3 if arm == order[0] else 0 for arm in range(3)]
+    before["decisions"]["seen"]["out"] = player.decisions.seen.out
+    assert {**player.snapshot(), "checksum": 0} == {**before, "checksum": 0}
 
 
 REFUSED_REWARDS = [1.2, 1.0000001, -0.1, -5e-324, math.nan, math.inf, -math.inf, "1", "", None, [], {}, 1j]
 
 
 @pytest.mark.parametrize("reward", REFUSED_REWARDS, ids=repr)
-@pytest.mark.parametrize("ticket", [0, None])
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_a_reward_that_is_no_number_from_0_to_1_changes_nothing(
-    reward: Any, ticket: int | None, window: float | None
-) -> None:
+@pytest.mark.parametrize("window", [0.0, 60.0])
+def test_a_reward_that_is_no_number_from_0_to_1_changes_nothing(reward: Any, window: float) -> None:
     player = new_player(2, window=window)
-    arm, _ = player.decide()
-    message = refused(player, InvalidReward, lambda: player.reward(arm, reward, ticket=ticket))
+    ticket = player.decide(0)
+    message = refused(player, InvalidReward, lambda: player.reward(ticket, reward, 0))
     assert message == f"a reward must be a number from 0 to 1, got {reward!r}"
 
 
-@pytest.mark.parametrize("arm", [-1, 2, 99, 0.0, 0.5, "0", None, True, False, math.nan], ids=repr)
-@pytest.mark.parametrize("ticket", [0, None])
-def test_an_unknown_arm_changes_nothing(arm: Any, ticket: int | None) -> None:
+@pytest.mark.parametrize("arm", [-1, 2, 99])
+def test_an_unknown_arm_changes_nothing(arm: int) -> None:
     player = new_player(2)
-    decide(player, 4)
-    message = refused(player, UnknownArm, lambda: player.reward(arm, 1.0, ticket=ticket))
-    assert message == f"unknown arm: got {arm!r}, allowed is a whole number from 0 to 1"
+    ticket = player.decide(0)._replace(arm=arm)
+    refused(player, UnknownDecision, lambda: player.reward(ticket, 1.0, 0))
 
 
-@pytest.mark.parametrize("ticket", [2, 99, -1, "0", 0.5, 0.0, True, math.nan, [], {}], ids=repr)
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_a_ticket_that_was_never_issued_changes_nothing(ticket: Any, window: float | None) -> None:
+@pytest.mark.parametrize("window", [0.0, 60.0])
+def test_a_ticket_that_was_never_issued_counts_for_nobody(window: float) -> None:
     player = new_player(2, window=window)
-    decide(player, 4)  # tickets 0 and 1
-    for arm in (0, 1):
-        message = refused(player, UnknownTicket, lambda arm=arm: player.reward(arm, 1.0, ticket=ticket))  # type: ignore[misc]
-        assert message == f"unknown ticket: got {ticket!r}, this player has issued 0 to 1"
+    tickets = decide(player, 4)  # of the groups 0 and 1
+    first, last = tickets[0], tickets[-1]
+    before = groups(player)
+    forged = [first._replace(group=group) for group in (1, 2, 99)] + [last._replace(group=0)]
+    forged += [first._replace(place=place) for place in (-1, 3, 99)] + [last._replace(place=1)]
+    forged += [ticket._replace(arm=1 - ticket.arm) for ticket in (first, last)]
+    forged += [first._replace(run="AAAAAAAA"), last._replace(run="AAAAAAAA")]
+    for ticket in forged:
+        with pytest.raises(UnknownDecision, match="no decision with this ticket waits here"):
+            player.reward(ticket, 1.0, 0)
+    assert sum(player.decisions.seen.refused) == len(forged)
+    assert groups(player) == before
 
 
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_the_ticket_of_another_arm_changes_nothing(window: float | None) -> None:
+@pytest.mark.parametrize("window", [0.0, 60.0])
+def test_a_decision_counts_once(window: float) -> None:
     player = new_player(2, window=window)
-    first, second = Cycle(player.task).order
-    decide(player, 4)
-    message = refused(player, UnknownTicket, lambda: player.reward(second, 1.0, ticket=0))
-    assert message == f"ticket 0 belongs to arm {first}: name the arm that decide() returned"
-
-
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_a_decision_is_rewarded_once(window: float | None) -> None:
-    player = new_player(2, window=window)
-    arm, ticket = player.decide()
-    player.reward(arm, 1.0, ticket=ticket)
-    for named in (ticket, None):
-        refused(player, NoOutstandingDecision, lambda named=named: player.reward(arm, 1.0, ticket=named))  # type: ignore[misc]
-
-
-def test_a_tally_that_has_left_waits_for_no_reward() -> None:
-    player = new_player(2)
-    first, _ = Cycle(player.task).order
-    play(player, 3, (1.0, 1.0))
-    message = refused(player, NoOutstandingDecision, lambda: player.reward(first, 1.0, ticket=0))
-    assert message == f"no decision of arm {first} waits for a reward under ticket 0: reward each decision once"
+    ticket = player.decide(0)
+    player.reward(ticket, 1.0, 0)
+    before = player.snapshot()
+    for reward in (1.0, 0.0, 0.5):
+        player.reward(ticket, reward, 0)
+    assert player.snapshot() == before
 
 
 def test_neither_decisions_nor_sizes_depend_on_the_rewards() -> None:
@@ -195,9 +172,9 @@ def test_neither_decisions_nor_sizes_depend_on_the_rewards() -> None:
     for worth in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)):
         player, decisions = new_player(2), []
         for _ in range(200):
-            arm, ticket = player.decide()
-            player.reward(arm, worth[arm], ticket=ticket)
-            decisions.append((arm, ticket))
+            decisions.append(player.decide(0))
+            player.reward(decisions[-1], worth[decisions[-1].arm], 0)
+            player.tick(0)
         runs.append(decisions)
     assert runs[0] == runs[1] == runs[2]
 
@@ -208,15 +185,13 @@ def test_neither_decisions_nor_sizes_depend_on_the_rewards() -> None:
 def test_an_elimination_discards_the_open_tallies_of_its_arm_and_the_others_go_on() -> None:
     player = new_player(3, window=60.0)
     order = Cycle(player.task).order
-    play(player, 9 + 2, (1.0, 1.0, 1.0))  # tickets 0, 1, 2 are full, 3 has two decisions
+    play(player, 9 + 2, (1.0, 1.0, 1.0))  # tallies 0, 1, 2 are full, 3 has two decisions
     player.receive(Elimination((order[0],)))
     # The first arm's open tally is broken off: place 4, the second arm, is next.
-    assert {ticket: batch[0] for ticket, batch in batches(player).items()} == {1: order[1], 2: order[2], 4: order[1]}
-    before = player.snapshot()
-    assert list(player.close(0)) == []
-    assert player.snapshot() == before
-    assert list(player.close(1)) == [Tally(order[1], 3, 3, 1)]
-    assert [ticket for _, ticket in decide(player, 7 + 7 + 1)] == [4] * 7 + [5] * 7 + [7]
+    assert {number: group[0] for number, group in groups(player).items()} == {1: order[1], 2: order[2], 4: order[1]}
+    told = sorted(player.tick(66_000), key=lambda tally: tally.sequence)
+    assert told == [Tally(order[1], 3, 3, 1), Tally(order[2], 3, 3, 2)]
+    assert [ticket.group for ticket in decide(player, 7 + 7 + 1)] == [4] * 7 + [5] * 7 + [7]
     assert player.remaining == tuple(sorted(order[1:]))
 
 
@@ -225,11 +200,9 @@ def test_an_elimination_of_another_arm_does_not_break_off_the_current_tally() ->
     order = Cycle(player.task).order
     decide(player, 2)
     player.receive(Elimination((order[1],)))
-    assert player.decide() == (order[0], 0)
-    assert player.decide() == (order[2], 2)  # place 1 is skipped
-    for _ in range(3):
-        assert player.reward(order[0], 1.0, ticket=0) is not None
-    assert batches(player)[2][0] == order[2]
+    assert named([player.decide(0)]) == [(order[0], 0)]
+    assert named([player.decide(0)]) == [(order[2], 2)]  # place 1 is skipped
+    assert groups(player)[2] == (order[2], 2, 1, 0.0)
 
 
 def test_an_elimination_again_or_in_parts_changes_nothing() -> None:
@@ -263,25 +236,22 @@ def test_an_elimination_of_an_unknown_arm_changes_nothing(arms: Any) -> None:
     assert "from 0 to 2" in message
 
 
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_with_one_arm_left_decisions_go_on_without_end_and_nothing_is_sent(window: float | None) -> None:
+@pytest.mark.parametrize("window", [0.0, 60.0])
+def test_with_one_arm_left_decisions_go_on_without_end_and_nothing_is_sent(window: float) -> None:
     player = new_player(2, window=window)
     first, second = Cycle(player.task).order
-    decide(player, 4)
-    assert player.take_full() == ([0] if window else [])
+    tickets = decide(player, 4)
     player.receive(Elimination((first,)))
     assert (player.finished, player.status, player.remaining) == (True, "finished", (second,))
-    assert list(batches(player)) == [3]  # place 2 is skipped; the tally of place 1 is discarded too
+    assert groups(player) == {}  # the tally that the end cut off is discarded too
     assert play(player, 5_000, (1.0, 1.0)) == []
-    assert player.take_full() == []
-    assert {player.decide() for _ in range(10)} == {(second, 3)}
-    if window is not None:
-        refused(player, BatchNotClosable, lambda: player.close(3))
-        assert list(player.close(1)) == []
-    assert list(player.reward(second, 1.0, ticket=1)) == []  # of a tally that the end cut off
-    assert list(player.reward(first, 1.0, ticket=0)) == []
-    assert (player.late_rewards, player.dropped_rewards) == (2, 0)
-    refused(player, UnknownTicket, lambda: player.reward(second, 1.0, ticket=4))
+    assert {(ticket.arm, str(ticket)) for ticket in decide(player, 10)} == {(second, "uncounted")}
+    for ticket in tickets:
+        player.reward(ticket, 1.0, 0)
+    assert (sum(player.decisions.seen.out), sum(player.decisions.seen.late)) == (4, 0)
+    assert list(player.tick(10**9)) == []
+    assert player.decisions.capacity.used == 0
+    assert player.decisions.uncounted == 0  # of those that there was no memory for
 
 
 def test_all_that_remain_are_candidates() -> None:
@@ -296,15 +266,10 @@ def test_all_that_remain_are_candidates() -> None:
 
 
 def test_a_reward_between_0_and_1_is_a_success_with_that_probability() -> None:
-    # u < y: .2499 < .25 and .9 < .95 succeed, .25 < .25 does not
-    rng = Scripted(coins=[0.2499, 0.25, 0.9])
-    player = TallyPlayer(new_task(2), 0, rng)
-    first, _ = Cycle(player.task).order
-    decide(player, 3)
-    assert list(player.reward(first, 0.25)) == []
-    assert list(player.reward(first, 0.25)) == []
-    assert list(player.reward(first, 0.95)) == [Tally(first, 2, 3, 0)]
-    assert rng.used_up
+    # 254 coins of .25 succeed 63.5 times; further off than 45 with probability 2·exp(−2·45²/254) < 10^−6
+    player = TallyPlayer(new_task(2, floor=127), 0, random.Random(1))
+    tallies = play(player, 2 * 127, (0.25, 0.25))
+    assert 20 < sum(tally.successes for tally in tallies) < 108
 
 
 @pytest.mark.parametrize("reward", [0, 1, 0.0, 1.0, -0.0, True, False], ids=repr)
@@ -315,15 +280,15 @@ def test_nothing_is_drawn_for_a_0_or_a_1(reward: float) -> None:
 
 
 def test_nothing_is_drawn_for_a_reward_that_is_refused_or_ignored() -> None:
-    player = TallyPlayer(new_task(3, window=60.0), 0, Forbidden())
+    player = TallyPlayer(new_task(3), 0, Forbidden())
     order = Cycle(player.task).order
-    decide(player, 9)
-    player.close(1)
+    tickets = decide(player, 9)
     player.receive(Elimination((order[0],)))
-    player.reward(order[0], 0.5, ticket=0)
-    player.reward(order[1], 0.5, ticket=1)
-    assert (player.late_rewards, player.dropped_rewards) == (1, 1)
-    refused(player, UnknownTicket, lambda: player.reward(order[1], 0.5, ticket=9))
+    player.reward(tickets[0], 0.5, 0)
+    player.reward(tickets[3], 0.5, 1)
+    assert (sum(player.decisions.seen.out), sum(player.decisions.seen.late)) == (1, 1)
+    with pytest.raises(UnknownDecision):
+        player.reward(tickets[3]._replace(group=9), 0.5, 0)
 
 
 def test_without_a_generator_the_systems_own_is_used() -> None:
@@ -338,20 +303,16 @@ def test_without_a_generator_the_systems_own_is_used() -> None:
 PLUS_ONE: dict[str, list[int]] = {"below": [0, 0, 0, 0, 2, 0, 1], "bits": [0]}
 
 
-@pytest.mark.parametrize("window", [None, 60.0])
-def test_noise_is_drawn_once_when_a_tally_closes(window: float | None) -> None:
+def test_noise_is_drawn_once_when_a_tally_closes() -> None:
     rng = Scripted(**PLUS_ONE)
-    player = TallyPlayer(new_task(2, window=window, privacy_budget=1.0, floor=3), 0, rng)
+    player = TallyPlayer(new_task(2, privacy_budget=1.0, floor=3), 0, rng)
     first, _ = Cycle(player.task).order
-    decide(player, 3)
-    for reward in (1.0, 0.0):
-        assert list(player.reward(first, reward, ticket=0)) == []
+    for ticket, reward in zip(decide(player, 3), (1.0, 0.0, 0.0), strict=True):
+        player.reward(ticket, reward, 0)
     assert rng.below == PLUS_ONE["below"]
-    sent = list(player.reward(first, 0.0, ticket=0)) + (list(player.close(0)) if window else [])
-    assert sent == [Tally(first, 1 + 1, 3, 0)]
+    assert list(player.tick(0)) == [Tally(first, 1 + 1, 3, 0)]
     assert rng.used_up
-    if window:
-        assert list(player.close(0)) == []  # no second draw
+    assert list(player.tick(0)) == []  # no second draw
 
 
 def test_noise_does_not_lead_out_of_the_tally() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import random
@@ -10,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from core.tally_players import Forbidden, batches, decide, new_player, new_task, overloaded, play
-from outvote.core.errors import (
-    MalformedSnapshot,
-    NoOutstandingDecision,
-)
+from core.tally_players import decide, new_player, new_task, play
+from outvote.core.decisions import Ticket
+from outvote.core.errors import MalformedSnapshot
 from outvote.core.messages import Elimination
-from outvote.core.tally.cycle import Cycle
 from outvote.core.tally.player import TallyPlayer
 
 
@@ -25,76 +21,57 @@ def through_json(player: TallyPlayer) -> dict[str, Any]:
     return loaded
 
 
-def go_on(player: TallyPlayer, due: list[int], *, turns: int = 200) -> list[Any]:
-    """An application that answers late, out of order or never, and closes what is due; all that the player said."""
+def twins(player: TallyPlayer) -> tuple[TallyPlayer, TallyPlayer]:
+    """A player restored from a snapshot, and the original: a snapshot has no generator, so both get the same draws."""
+    restored, original = TallyPlayer.restore(player.task, through_json(player)), copy.deepcopy(player)
+    for each in (restored, original):
+        each._rng = each.decisions._rng = random.Random(5)
+        each.decisions._run, each.decisions._key = "AAAAAAAA", b"key"
+        each.decisions._runs = {*player.decisions._runs, each.decisions._run}
+    return restored, original
+
+
+def go_on(player: TallyPlayer, now: int, *, turns: int = 150) -> list[Any]:
+    """An application that answers late, out of order or never; all that the player said."""
     rng = random.Random(2)
     said: list[Any] = []
-    unanswered: list[tuple[int, int]] = []
-    due = list(due)
+    unanswered: list[Ticket] = []
     for turn in range(turns):
-        unanswered.append(player.decide())
+        now += rng.choice([0, 1, 10_000])
+        unanswered.append(player.decide(now))
         said.append(unanswered[-1])
         if rng.random() < 0.8:
-            arm, ticket = unanswered.pop(rng.randrange(len(unanswered)))
-            try:
-                said += player.reward(arm, rng.choice([0.0, 0.5, 1.0]), ticket=ticket)
-            except NoOutstandingDecision as error:
-                said.append(str(error))
-        due += player.take_full()
-        if due and rng.random() < 0.3:
-            said += player.close(due.pop(0))
+            player.reward(unanswered.pop(rng.randrange(len(unanswered))), rng.choice([0.0, 0.5, 1.0]), now)
+        said += player.tick(now)
         if turn == turns // 2:
             player.receive(Elimination((1,)))
     return [*said, player.snapshot()]
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "windowed": {"window": 60.0},
+    "plain": {"window": 60.0},
     "private": {"window": 60.0, "privacy_budget": 0.5, "floor": 3},
 }
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_player_restored_at_any_step_goes_on_as_the_original(options: dict[str, Any]) -> None:
-    task = new_task(3, **options)
-    player, rng = TallyPlayer(task, "site", random.Random(3)), random.Random(4)
-    unanswered: list[tuple[int, int]] = []
-    due: list[int] = []
+    player, rng = TallyPlayer(new_task(3, **options), "site", random.Random(3)), random.Random(4)
+    unanswered: list[Ticket] = []
+    now = 0
     for step in range(120):
-        unanswered.append(player.decide())
+        now += rng.choice([0, 1, 5_000])
+        unanswered.append(player.decide(now))
         if rng.random() < 0.6:
-            arm, ticket = unanswered.pop(rng.randrange(len(unanswered)))
-            if arm in player.remaining:
-                with contextlib.suppress(NoOutstandingDecision):  # its tally was resumed
-                    player.reward(arm, rng.random(), ticket=ticket)
-        due += player.take_full()
-        if due and step % 3 == 0:
-            player.close(due.pop(0))
+            player.reward(unanswered.pop(rng.randrange(len(unanswered))), rng.random(), now)
+        player.tick(now)
         if step == 80:
             player.receive(Elimination((0,)))
         snapshot = player.snapshot()
-        restored = TallyPlayer.restore(task, through_json(player), random.Random(5))
+        restored, original = twins(player)
         assert restored.snapshot() == snapshot == player.snapshot()
-        full = [ticket for ticket, batch in batches(player).items() if task.reward_window and not batch[2]]
-        assert restored.take_full() == full
-        original = copy.deepcopy(player)
-        original._rng = random.Random(5)  # a snapshot holds no generator: both go on with the same draws
-        original.take_full()
-        assert go_on(restored, full) == go_on(original, full)
-
-
-def test_a_player_amid_an_uncounted_tally_is_restored() -> None:
-    player = overloaded()
-    decide(player, 20)
-    restored = TallyPlayer.restore(player.task, through_json(player), Forbidden())
-    assert restored.snapshot() == player.snapshot()
-    assert restored.take_full() == list(range(128))
-    for one in (player, restored):
-        assert [ticket for _, ticket in decide(one, 44)] == [128] * 43 + [129]
-        assert list(one.reward(Cycle(player.task).arm(0, 128), 1.0, ticket=128)) == []
-        assert one.dropped_rewards == 1
-    assert restored.snapshot() == player.snapshot()
+        restored.resume(now, crashed=False)
+        assert go_on(restored, now) == go_on(original, now)
 
 
 def test_a_finished_player_is_restored() -> None:
@@ -106,16 +83,6 @@ def test_a_finished_player_is_restored() -> None:
     assert restored.snapshot() == player.snapshot()
     assert restored.finished
     assert play(restored, 300, (1.0, 1.0)) == []
-
-
-def test_without_a_window_a_player_is_a_few_numbers_per_arm() -> None:
-    player, rng = new_player(4), random.Random(6)
-    for _ in range(20_000):
-        arm, ticket = player.decide()
-        if rng.random() < 0.6:
-            player.reward(arm, 1.0, ticket=ticket)
-    assert len(player.snapshot()["batches"]) <= 4
-    assert len(json.dumps(player.snapshot())) < 600
 
 
 def test_a_snapshot_that_was_altered_or_is_of_another_task_is_refused() -> None:

@@ -40,7 +40,7 @@ def send(server: TallyServer, player: PlayerId, *laps: Sequence[int], first: int
     announced: list[Elimination] = []
     for lap, results in enumerate(laps, start=first):
         for arm, successes in enumerate(results):
-            announced += server.receive(player, tally(server, player, arm, successes, lap=lap))
+            announced += server.receive(player, tally(server, player, arm, successes, lap=lap), 0)
     return announced
 
 
@@ -52,7 +52,7 @@ def through_json(server: TallyServer) -> dict[str, Any]:
 def unchanged_but_refused(server: TallyServer, player: PlayerId, message: Any, error: type[OutvoteError]) -> str:
     before = through_json(server)
     with pytest.raises(error) as caught:
-        server.receive(player, message)
+        server.receive(player, message, 0)
     assert {**server.snapshot(), "checksum": 0} == {**before, "refused": before["refused"] + 1, "checksum": 0}
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -74,10 +74,10 @@ def test_a_new_task_is_open() -> None:
 
 def test_events_and_successes_add_up_over_players_laps_and_sizes() -> None:
     server = new_server()
-    server.receive(0, tally(server, 0, 1, 2))
-    server.receive(1, tally(server, 1, 1, 3))
-    server.receive(1, tally(server, 1, 1, 6, trials=7, lap=1))
-    server.receive(2, tally(server, 2, 0, 0))
+    server.receive(0, tally(server, 0, 1, 2), 0)
+    server.receive(1, tally(server, 1, 1, 3), 0)
+    server.receive(1, tally(server, 1, 1, 6, trials=7, lap=1), 0)
+    server.receive(2, tally(server, 2, 0, 0), 0)
     assert [server.trials(arm) for arm in range(3)] == [3, 3 + 3 + 7, 0]
     assert [server.successes(arm) for arm in range(3)] == [0, 2 + 3 + 6, 0]
 
@@ -85,24 +85,24 @@ def test_events_and_successes_add_up_over_players_laps_and_sizes() -> None:
 def test_a_tally_counts_once_for_each_player_life_and_place() -> None:
     server = new_server()
     first = tally(server, "a", 1, 2)
-    server.receive("a", first)
+    server.receive("a", first, 0)
     before = through_json(server)
-    assert server.receive("a", first) == []
-    assert server.receive("a", Tally(first.arm, 0, 3, first.sequence)) == []  # whatever it says now
+    assert server.receive("a", first, 0) == []
+    assert server.receive("a", Tally(first.arm, 0, 3, first.sequence), 0) == []  # whatever it says now
     assert server.duplicates == 2
     assert {**server.snapshot(), "checksum": 0} == {**before, "duplicates": 2, "checksum": 0}
-    server.receive("a", first, incarnation="second life")
-    server.receive("a", tally(server, "a", 1, 2, lap=1))
-    server.receive("b", tally(server, "b", 1, 2))
+    server.receive("a", first, 0, incarnation="second life")
+    server.receive("a", tally(server, "a", 1, 2, lap=1), 0)
+    server.receive("b", tally(server, "b", 1, 2), 0)
     assert (server.trials(1), server.duplicates) == (4 * 3, 2)
-    assert server.receive("a", first, incarnation="second life") == []
+    assert server.receive("a", first, 0, incarnation="second life") == []
     assert server.duplicates == 3
 
 
 def test_the_players_number_and_its_name_are_two_players() -> None:
     server = new_server()
-    server.receive(1, tally(server, 1, 0, 1))
-    server.receive("1", tally(server, "1", 0, 1))
+    server.receive(1, tally(server, 1, 0, 1), 0)
+    server.receive("1", tally(server, "1", 0, 1), 0)
     assert (server.trials(0), server.duplicates) == (6, 0)
 
 
@@ -111,7 +111,7 @@ def test_every_order_of_arrival_ends_in_the_same_evidence_while_nothing_is_refut
     for order in permutations([(0, 0, 3), (0, 1, 1), (0, 2, 0), (1, 0, 3), (1, 1, 1), (1, 2, 0)]):
         server = new_server(delta=1e-6)
         for player, arm, successes in order:
-            server.receive(player, tally(server, player, arm, successes))
+            server.receive(player, tally(server, player, arm, successes), 0)
         found.add((server.contenders, *(round(server.log_evidence(arm), 9) for arm in range(3))))
     assert len(found) == 1
 
@@ -155,7 +155,7 @@ def test_a_tally_of_another_arm_than_its_place_implies_is_refused() -> None:
     for arm in (0, 1):
         message = unchanged_but_refused(server, "a", Tally(arm, 1, 3, right.sequence), MalformedMessage)
         assert message == f"place {right.sequence} in the cycle of player 'a' is arm 2, got arm {arm}"
-    server.receive("a", right)
+    server.receive("a", right, 0)
     assert (server.refused, server.trials(2)) == (2, 3)
 
 
@@ -164,7 +164,7 @@ def test_only_named_players_may_report() -> None:
     message = unchanged_but_refused(server, "oslo", tally(server, "oslo", 0, 1), UnknownPlayer)
     assert message == "unknown player: got 'oslo', declared are ['paris', 'rome']"
     unchanged_but_refused(server, 0, tally(server, 0, 0, 1), UnknownPlayer)
-    server.receive("rome", tally(server, "rome", 0, 1))
+    server.receive("rome", tally(server, "rome", 0, 1), 0)
     assert (server.refused, server.trials(0)) == (2, 3)
 
 
@@ -177,7 +177,7 @@ def test_a_refused_tally_takes_no_place() -> None:
     server = new_server()
     right = tally(server, 0, 1, 2)
     unchanged_but_refused(server, 0, Tally(1, 4, 3, right.sequence), MalformedMessage)
-    server.receive(0, right)
+    server.receive(0, right, 0)
     assert (server.trials(1), server.duplicates) == (3, 0)
 
 
@@ -247,9 +247,9 @@ def test_a_late_tally_counts_for_people_and_not_as_evidence() -> None:
         lap += 1
     assert 3 in server.remaining  # refuted, and not announced yet
     evidence, trials, late = server.log_evidence(3), server.trials(3), server.late
-    assert server.receive(1, tally(server, 1, 3, 3)) == []
+    assert server.receive(1, tally(server, 1, 3, 3), 0) == []
     assert (server.late, server.trials(3), server.log_evidence(3)) == (late + 1, trials + 3, evidence)
-    server.receive(1, tally(server, 1, 3, 3))
+    server.receive(1, tally(server, 1, 3, 3), 0)
     assert (server.late, server.duplicates) == (late + 1, 1)
 
 
@@ -258,7 +258,7 @@ def test_once_all_others_are_refuted_every_tally_is_late() -> None:
     send(server, 0, *[(0, 3)] * 20)
     assert server.finished
     late, waiting = server.late, server._evidence.waiting(1)
-    server.receive(1, tally(server, 1, 1, 3))
+    server.receive(1, tally(server, 1, 1, 3), 0)
     assert (server.late, server._evidence.waiting(1)) == (late + 1, waiting)
 
 
@@ -335,7 +335,7 @@ def test_late_tallies_can_show_that_sites_differ_or_agree() -> None:
     """While a decision is held back its arms are refuted already, so what comes is late."""
     server = two_sites_that_differ()
     late, cells = server.late, through_json(server)["cells"]
-    server.receive("rome", tally(server, "rome", 1, 3, lap=30))
+    server.receive("rome", tally(server, "rome", 1, 3, lap=30), 0)
     assert server.late == late + 1
     (paris, rome), (paris_now, rome_now) = cells[1], through_json(server)["cells"][1]
     assert paris_now == paris
@@ -356,11 +356,11 @@ def test_an_arm_that_no_round_has_compared_holds_nothing_back() -> None:
     """The test looks at the tallies that the evidence has used, and at these alone."""
     server = new_server(3, players=["paris", "rome"])
     for lap in range(20):
-        server.receive("paris", tally(server, "paris", 0, 3, lap=lap))
-        server.receive("rome", tally(server, "rome", 0, 0, lap=lap))
+        server.receive("paris", tally(server, "paris", 0, 3, lap=lap), 0)
+        server.receive("rome", tally(server, "rome", 0, 0, lap=lap), 0)
     assert server.snapshot()["cells"] == [[], [], []]
-    server.receive("paris", tally(server, "paris", 1, 2))
-    server.receive("rome", tally(server, "rome", 2, 2))
+    server.receive("paris", tally(server, "paris", 1, 2), 0)
+    server.receive("rome", tally(server, "rome", 2, 2), 0)
     assert server.snapshot()["cells"][0] == [["paris", 3, [1, 0, 0, 0, 0, 0]]]
 
 
@@ -378,7 +378,7 @@ def test_with_noise_too_sites_that_differ_hold_the_decision_back() -> None:
 def test_an_interval_is_for_all_arms_and_all_times_together() -> None:
     server = new_server(3, delta=0.1)
     send(server, 0, (3, 1, 0), (2, 2, 0))
-    server.receive(1, tally(server, 1, 0, 7, trials=7))
+    server.receive(1, tally(server, 1, 0, 7, trials=7), 0)
     # ln(2K/δ) = ln 60; arm 0: 3 + 2 + 7 of 13
     expected = [interval(JeffreysOutbid(12, 13), math.log(60)), interval(JeffreysOutbid(3, 6), math.log(60))]
     assert [server.interval(arm) for arm in (0, 1)] == expected
@@ -387,7 +387,7 @@ def test_an_interval_is_for_all_arms_and_all_times_together() -> None:
 def test_with_noise_an_interval_says_so() -> None:
     server = new_server(2, delta=0.1, privacy_budget=1.0, floor=3)
     send(server, 0, (3, 1), (3, 1), (2, 0))
-    server.receive(1, tally(server, 1, 0, 6, trials=7))
+    server.receive(1, tally(server, 1, 0, 6, trials=7), 0)
     counts = [(3, [0, 0, 1, 2]), (7, [0, 0, 0, 0, 0, 0, 1, 0])]
     assert server.interval(0) == interval(outbid(counts, 1.0), math.log(40))
     plain = interval(JeffreysOutbid(14, 16), math.log(40))
@@ -416,13 +416,13 @@ def test_a_server_restored_at_any_step_goes_on_as_the_original(options: dict[str
         successes = sum(rng.random() < (0.9, 0.8, 0.3, 0.1)[arm] for _ in range(size))
         message = Tally(arm, successes, size, laps[player])
         laps[player] += 1
-        answer = server.receive(player, message)
+        answer = server.receive(player, message, 0)
         announced += answer
         for twin in twins:
-            assert twin.receive(player, message) == answer
+            assert twin.receive(player, message, 0) == answer
         if step % 10 == 0:
             for one in (server, *twins):
-                assert one.receive(player, message) == []
+                assert one.receive(player, message, 0) == []
     for twin in twins:
         assert twin.snapshot() == server.snapshot()
     assert [twins[0].interval(arm) for arm in range(4)] == [server.interval(arm) for arm in range(4)]
@@ -448,12 +448,12 @@ def test_a_snapshot_that_was_altered_or_is_of_another_task_is_refused() -> None:
 def test_a_snapshot_does_not_change_as_the_server_goes_on() -> None:
     task = Task(arms=2, players=2, epsilon=0, delta=0.05, protocol="tally")
     server, cycle = TallyServer(task), Cycle(task)
-    server.receive(0, Tally(cycle.arm(0, 0), 1, 3, 0))
-    server.receive(0, Tally(cycle.arm(0, 1), 1, 3, 1))
+    server.receive(0, Tally(cycle.arm(0, 0), 1, 3, 0), 0)
+    server.receive(0, Tally(cycle.arm(0, 1), 1, 3, 1), 0)
     snapshot = server.snapshot()
     written = json.dumps(snapshot)
-    server.receive(1, Tally(cycle.arm(1, 0), 1, 3, 0))
-    server.receive(1, Tally(cycle.arm(1, 1), 1, 3, 1))
+    server.receive(1, Tally(cycle.arm(1, 0), 1, 3, 0), 0)
+    server.receive(1, Tally(cycle.arm(1, 1), 1, 3, 1), 0)
     assert json.dumps(snapshot) == written
     assert json.dumps(TallyServer.restore(task, snapshot).snapshot()) == written
 
@@ -463,12 +463,24 @@ def test_intervals_exist_for_every_budget(budget: float) -> None:
     task = Task(arms=2, players=2, epsilon=0, delta=0.05, protocol="tally", privacy_budget=budget, floor=127)
     server = TallyServer(task)
     arm = Cycle(task).arm(0, 0)
-    server.receive(0, Tally(arm, 127, 127, 0))
+    server.receive(0, Tally(arm, 127, 127, 0), 0)
     low, high = server.interval(arm)
     assert 0 < low < high == 1
 
 
 # ---- what a log says
+
+
+def test_the_time_is_that_of_the_last_tally_that_was_not_refused() -> None:
+    server = new_server()
+    assert server.time == 0
+    server.receive("a", tally(server, "a", 1, 2), 1_700_000_000_000)
+    with pytest.raises(MalformedMessage):
+        server.receive("a", tally(server, "a", 1, 4), 1_700_000_000_001)  # 4 of 3
+    assert server.time == 1_700_000_000_000
+    server.receive("a", tally(server, "a", 1, 2), 1_700_000_000_002)  # again
+    assert server.time == 1_700_000_000_002
+    assert TallyServer.restore(server.task, through_json(server)).time == 1_700_000_000_002
 
 
 def test_a_server_that_is_told_to_drop_its_winner_goes_on_with_what_is_left() -> None:

@@ -87,7 +87,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"epsilon": None}, ["epsilon must be given"]),
     ({"parameters": {"pulls": 3}}, ["parameters must be of none, got 'pulls'"]),
     # the rest
-    ({"reward_window": 0}, ["reward_window", "above 0", "got 0"]),
+    ({"reward_window": None}, ["reward_window", "from 0.001 to 604800, in seconds, or 0", "got None"]),
+    ({"reward_window": 0.0009}, ["reward_window", "from 0.001 to 604800, in seconds, or 0", "got 0.0009"]),
+    ({"reward_window": 604_800.1}, ["reward_window", "from 0.001 to 604800, in seconds, or 0", "got 604800.1"]),
+    ({"reward_window": False}, ["reward_window", "got False"]),
     ({"fallback": "3"}, ["fallback", "one of '0', '1', '2'", "got '3'"]),
     ({"fallback": 1}, ["fallback", "got 1"]),
     ({"name": "a\n"}, ["name", "1 to 64 letters", "got 'a\\n'"]),
@@ -119,6 +122,17 @@ def test_what_is_no_such_number_is_refused_with_its_field(field: str, others: di
     assert field in message
     assert f"got {value!r}"[:10] in message
     assert f"got {value!r}"[:10] in refusal(code="huffman", code_weights=[1, value, 2])
+
+
+@pytest.mark.parametrize("window", [0, 0.0, -0.0, 0.001, 1, 60.5, 604_800])
+def test_a_window_is_nothing_or_from_a_millisecond_to_seven_days(window: float) -> None:
+    found = task(reward_window=window).reward_window
+    assert (found, type(found)) == (window, float)
+    assert str(found) != "-0.0"
+
+
+def test_without_a_window_a_task_is_one_of_window_0() -> None:
+    assert task() == task(reward_window=0)
 
 
 def test_the_smallest_delta_is_a_delta() -> None:

@@ -69,9 +69,9 @@ def test_instances_wait_each_for_its_own_and_fall_together() -> None:
     server = VoteServer(task)
     for player, votes in (("liar", [(0, 1)]), ("a", [(2, 1), (0, 1)]), ("b", [(2, 1), (0, 1)])):
         for sequence, (arm, instance) in enumerate(votes):
-            assert server.receive(player, Vote(arm, instance, sequence)) == []
-    assert server.receive("c", Vote(2, 0, 0)) == []
-    announced = server.receive("d", Vote(2, 0, 0))  # the other instance drops arm 2: arm 0 need not wait for it
+            assert server.receive(player, Vote(arm, instance, sequence), 0) == []
+    assert server.receive("c", Vote(2, 0, 0), 0) == []
+    announced = server.receive("d", Vote(2, 0, 0), 0)  # the other instance drops arm 2: arm 0 need not wait for it
     assert [each.arms for each in announced] == [(2,), (0,)]
 
 
@@ -82,10 +82,10 @@ def test_a_server_that_is_restored_remembers_the_order_of_votes(cut: int) -> Non
     ]  # fmt: skip
     server = new_server(active_players=4)
     for player, arm, sequence in votes[:cut]:
-        server.receive(player, Vote(arm, 0, sequence))
+        server.receive(player, Vote(arm, 0, sequence), 0)
     twin = VoteServer.restore(server.task, json.loads(json.dumps(server.snapshot())))
     for player, arm, sequence in votes[cut:]:
-        assert server.receive(player, Vote(arm, 0, sequence)) == twin.receive(player, Vote(arm, 0, sequence))
+        assert server.receive(player, Vote(arm, 0, sequence), 0) == twin.receive(player, Vote(arm, 0, sequence), 0)
     assert twin.eliminated == server.eliminated == (2, 0)
     assert twin.snapshot() == server.snapshot()
 

@@ -27,8 +27,8 @@ def new_server(arms: int = 4, players: int | Sequence[str] = 4, **options: Any) 
 
 def test_an_arm_is_announced_when_half_of_the_active_players_have_voted_it_out() -> None:
     server = new_server(players=4)
-    assert server.receive("a", Vote(3)) == []
-    assert server.receive("b", Vote(3)) == [Elimination((3,))]
+    assert server.receive("a", Vote(3), 0) == []
+    assert server.receive("b", Vote(3), 0) == [Elimination((3,))]
     assert server.remaining == (0, 1, 2)
     assert server.eliminated == (3,)
     assert server.votes(3) == 2
@@ -40,7 +40,7 @@ def test_an_arm_is_announced_when_half_of_the_active_players_have_voted_it_out()
 def unchanged_but_refused(server: VoteServer, player: PlayerId, message: Any, error: type[OutvoteError]) -> str:
     before = server.snapshot()
     with pytest.raises(error) as caught:
-        server.receive(player, message)
+        server.receive(player, message, 0)
     after = server.snapshot()
     assert {**after, "checksum": 0} == {**before, "refused": before["refused"] + 1, "checksum": 0}
     assert "\n" not in str(caught.value)
@@ -100,7 +100,7 @@ def test_the_votes_of_all_instances_are_one_sequence_that_has_an_end() -> None:
     server = new_server(arms=3, players=8, protocol="edme", instances=2)
     unchanged_but_refused(server, "a", Vote(0, 0, 4), MalformedMessage)
     unchanged_but_refused(server, "a", Vote(0, 2, 0), MalformedMessage)
-    server.receive("a", Vote(0, 1, 3))
+    server.receive("a", Vote(0, 1, 3), 0)
 
 
 def test_what_is_no_vote_is_refused() -> None:
@@ -108,6 +108,18 @@ def test_what_is_no_vote_is_refused() -> None:
 
 
 # ---- what a log says
+
+
+def test_the_time_is_that_of_the_last_vote_that_was_not_refused() -> None:
+    server = new_server(players=8)
+    assert server.time == 0
+    server.receive("a", Vote(3), 1_700_000_000_000)
+    with pytest.raises(UnknownArm):
+        server.receive("a", Vote(9), 1_700_000_000_001)
+    assert server.time == 1_700_000_000_000
+    server.receive("a", Vote(3), 1_700_000_000_002)  # again
+    assert server.time == 1_700_000_000_002
+    assert VoteServer.restore(server.task, server.snapshot()).time == 1_700_000_000_002
 
 
 def test_an_elimination_that_was_told_leaves_players_fewer_candidates() -> None:

@@ -12,7 +12,7 @@ from outvote.log.expectation import Expectation
 from outvote.log.log import Record
 from outvote.log.log_state import LogState, TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
-from outvote.server.admin.views import TaskDescription, description
+from outvote.server.admin.views import TaskDescription, description, with_reports
 
 CREATED = 1_700_000_000.0
 MOST_TURNS = 20_000
@@ -22,6 +22,7 @@ TALLY: dict[str, Any] = {
     "protocol": "tally",
     "arms": ["classic", "bold", "green"],
     "players": SITES,
+    "reward_window": 60,
     "epsilon": 0,
     "delta": 0.05,
 }
@@ -42,6 +43,8 @@ class Story:
         self.state = LogState()
         self.now = CREATED - 1
         self.records: list[tuple[str, bytes]] = []
+        self._played = round(CREATED * 1000)
+        """The time at the sites, in milliseconds: every event has its window to itself."""
         self._coder = Coder(self.task)
         self._rng = random.Random(1)
         names = self.task.player_names or tuple(f"site-{number}" for number in range(self.task.players))
@@ -54,7 +57,7 @@ class Story:
 
     @property
     def shown(self) -> TaskDescription:
-        return description(self.found)
+        return with_reports(description(self.found), {})
 
     @property
     def messages(self) -> int:
@@ -83,8 +86,10 @@ class Story:
 
     def _event(self, name: str, means: Means) -> None:
         player = self._players[name]
-        arm, ticket = player.decide()
-        for message in player.reward(arm, float(self._rng.random() < means[arm]), ticket=ticket):
+        ticket = player.decide(self._played)
+        player.reward(ticket, float(self._rng.random() < means[ticket.arm]), self._played)
+        self._played += 2 * round(self.task.reward_window * 1000)  # a tally that is full has closed by then
+        for message in player.tick(self._played):
             self._store(str(UpSubject(name, self.task_id, "life", message.sequence)), self._coder.up(message))
         while (proposal := self.found.proposal()) is not None:
             self._store(proposal.subject, proposal.payload)

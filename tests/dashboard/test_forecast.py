@@ -14,8 +14,8 @@ from outvote.core.errors import InvalidSettings, OutvoteError
 from outvote.core.task import Task
 from outvote.dashboard.forecast import DAY, ENOUGH, Forecast, forecast
 from outvote.dashboard.planning import PlannerFailed
-from outvote.planner.duration import duration
 from outvote.planner.question import ask as question
+from outvote.presenters.durations import duration
 from outvote.presenters.formats import about, count
 from outvote.server.admin.views import TaskDescription
 

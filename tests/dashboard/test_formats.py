@@ -12,8 +12,8 @@ import pytest
 
 from dashboard.html import Page
 from outvote.dashboard import formats as times
-from outvote.planner.duration import since
 from outvote.presenters import formats
+from outvote.presenters.durations import since
 
 SCRIPT = importlib.resources.files("outvote.dashboard").joinpath("static", "outvote.js").read_text()
 AGES = [-3, 0, 0.4, 0.6, 1, 59.9, 60, 119, 119.5, 119.99, 120, 179.9, 180, 3_599, 7_199.9, 7_200, 172_799, 172_800, 1e7]

@@ -22,7 +22,15 @@ from outvote.planner.question import Question, ask
 from outvote.presenters.task_fields import BY_NAME, count_or_names
 from outvote.server.admin.requests import Refused
 
-WHOLE = {"name": "shop", "protocol": "tally", "variants": "red\ngreen", "sites": "4", "epsilon": "0", "delta": "0.05"}
+WHOLE = {
+    "name": "shop",
+    "protocol": "tally",
+    "variants": "red\ngreen",
+    "sites": "4",
+    "reward_window": "60s",
+    "epsilon": "0",
+    "delta": "0.05",
+}
 
 
 # ---- fields
@@ -47,7 +55,14 @@ def test_what_is_no_form_is_refused(body: bytes, detail: str) -> None:
 
 
 def test_a_form_gives_the_task_that_a_program_would_ask_for() -> None:
-    given = {**WHOLE, "floor": "7", "privacy_budget": "1.5", "reward_window": "60", "fallback": "green", "traffic": "9"}
+    given = {
+        **WHOLE,
+        "floor": "7",
+        "privacy_budget": "1.5",
+        "reward_window": "1 min",
+        "fallback": "green",
+        "traffic": "9",
+    }
     given["tolerate"] = "1"
     assert forms.task_of(given) == Task(
         name="shop",
@@ -96,6 +111,13 @@ def test_instances_are_how_many_or_a_list(written: str, value: list[float]) -> N
         ({"variants": ""}, "variants must be given: how many, or their names"),
         ({"variants": ","}, "variants must be at least 2, got 0"),
         ({"sites": ","}, "sites must be at least 1, got 0"),
+        ({"reward_window": ""}, "reward_window must be given: how long after a decision may its reward come"),
+        ({"reward_window": "0"}, "reward_window must be from 1 second to 7 days (1 to 604800, in seconds), got 0"),
+        (
+            {"reward_window": "8d"},
+            "reward_window must be from 1 second to 7 days (1 to 604800, in seconds), got 691200",
+        ),
+        ({"reward_window": "soon"}, "reward_window must be a duration like 90, 60s, 30m, 2h or 1d, got 'soon'"),
         ({"delta": "2"}, "delta must be a number above 0 and below 1, got 2"),
         ({"floor": "2.5"}, "floor must be a whole number from 2 to 127, got 2.5"),
         ({"instances": "1,,x"}, "instances must be a number like 50000, 50,000, 0.05 or 5%, got 'x'"),

@@ -21,11 +21,20 @@ from outvote.core.task import Task
 from outvote.dashboard import fleet_page
 from outvote.dashboard.app import POLICY
 from outvote.engine.process import Engine
+from outvote.log.catch_up import Question
 from outvote.log.expectation import Expectation
 from outvote.presenters.task_fields import to_json
 from outvote.server.liveness import SILENT_AFTER
 
-FORM = {"name": "shop", "protocol": "tally", "variants": "red\ngreen", "sites": "2", "epsilon": "0", "delta": "0.05"}
+FORM = {
+    "name": "shop",
+    "protocol": "tally",
+    "variants": "red\ngreen",
+    "sites": "2",
+    "reward_window": "60s",
+    "epsilon": "0",
+    "delta": "0.05",
+}
 PROBLEM = "application/problem+json"
 
 Look: TypeAlias = Callable[[Callable[[Looking], Coroutine[Any, Any, None]]], None]
@@ -252,7 +261,7 @@ def test_a_task_is_created_expected_of_stopped_and_deleted_by_forms(look: Look) 
         task = made.headers["location"]
         found = there.server.state.tasks[task.removeprefix("/tasks/")]
         assert found.task == Task(
-            name="shop", protocol="tally", arms=["red", "green"], players=2, epsilon=0, delta=0.05
+            name="shop", protocol="tally", arms=["red", "green"], players=2, reward_window=60, epsilon=0, delta=0.05
         )
         assert found.expectation == Expectation(traffic=5_000)
         page = await there.page(task)
@@ -388,7 +397,7 @@ def test_the_new_form_holds_usual_values_or_those_of_its_address(look: Look) -> 
 
 def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
     async def visit(there: Looking) -> None:
-        asked = "variants=2&sites=4&difference=0.4&traffic=1000&name=shop&delta=0.05&tolerate=1"
+        asked = "variants=2&sites=4&reward_window=20s&difference=0.4&traffic=1000&name=shop&delta=0.05&tolerate=1"
         page = await there.page(f"/tasks/new?plan=1&{asked}")
         assert faults(page) == []
         aside = page.one("aside", id="plan")
@@ -404,7 +413,7 @@ def test_the_plan_beside_the_form_can_be_chosen_and_created(look: Look) -> None:
             made = await there.send("/tasks/new", **{**given, "name": f"t{number}"})
             assert made.status_code == 303, made.text
             task = there.server.state.tasks[made.headers["location"].removeprefix("/tasks/")].task
-            assert (task.protocol, task.tolerate) == (chosen["protocol"], 1)
+            assert (task.protocol, task.tolerate, task.reward_window) == (chosen["protocol"], 1, 20)
         part = await there.client.get(f"/tasks/new/plan?{asked}")
         assert (part.status_code, part.headers["content-security-policy"]) == (200, POLICY)
         alone = Page(f"<body>{part.text}</body>")
@@ -486,7 +495,7 @@ def test_the_fleet_is_found_by_name_and_state_page_by_page(engine: Engine) -> No
             assert states == {**dict.fromkeys(SITES, "awaited"), "ams": "alive"}  # a message is a sign of life
             now[0] += SILENT_AFTER + 1
             for number in range(many):
-                there.server.monitor.on_question(f"site-{number:03}")
+                there.server.monitor.on_question(f"site-{number:03}", Question("life", {}))
             page = await there.page("/fleet")
             assert faults(page) == []
             assert [row[:2] for row in page.rows[:4]] == [

@@ -15,6 +15,7 @@ from outvote.core.messages import Tally
 from outvote.core.tally.server import TallyServer
 from outvote.dashboard import words
 from outvote.log.records import Coder, UpSubject, parse
+from outvote.presenters import site_words
 from outvote.presenters.formats import percent, points
 from outvote.presenters.lookup import presenter
 
@@ -43,7 +44,8 @@ def told(story: Story) -> list[str]:
 @pytest.mark.parametrize("protocol", ["tally", "dme", "edme"])
 def test_before_the_first_message_it_waits(protocol: str) -> None:
     story = Story() if protocol == "tally" else Story(**{**SOON, "protocol": protocol})
-    assert words.headline(story.shown) == "Waiting for the first message of a site; 3 of 3 variants remain."
+    waits = site_words.first_counts(story.task)
+    assert words.headline(story.shown) == f"No site has sent anything yet; 3 of 3 variants remain. {waits}"
 
 
 def test_of_tallies_the_leader_is_named_with_its_mean_and_its_margin() -> None:

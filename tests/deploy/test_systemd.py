@@ -125,7 +125,7 @@ def test_a_server_with_its_engine_and_an_edge_run_confined(
     server = start("server", "--kit", str(folder / "server"), *ports, *everywhere, "--store", "log")
     monkeypatch.setattr(processes, "OUTVOTE", [*CONFINED, str(EDGE), *OUTVOTE])
     edge = start("edge", "--kit", str(folder / "edges" / "paris"), "--port", "0", "--store", "edge.db")
-    task = {"name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.05}
+    task = {"name": "shop", "variants": ["red", "green"], "sites": 1, "reward_window": 60, "delta": 0.05}
     created = httpx.post(
         server.url("server") + "/v1/tasks",
         json=task,

@@ -28,12 +28,21 @@ GOES_ON = {"server": "Ctrl-C stops", "edge": "Ctrl-C stops", "uvicorn": "Uvicorn
 """Commands that go on running, and what they say when they are ready."""
 LOG_LINES = re.compile(r"^\d{4}-\d\d-\d\dT\S+Z .*\n", re.MULTILINE)
 """What is logged beside: it is not in the guides."""
+REPORTS = re.compile(
+    r"^decisions at sites: .*\n?|^[\w, ]+: every reward so far is a success[\s\S]*?check what it reports\.\n?",
+    re.MULTILINE,
+)
+"""What sites tell of their rewards every half minute: it may have come yet, or not."""
+TICKET = "mPq2_x7B.17.1.5.1795000000000"
+"""The ticket in the guides: it stands for the last that was given."""
+TICKETS = re.compile(r"[\w-]{8}(?:\.\d+){3}\.\d{13}")
 PORTS = ("4322", "8600", "8700", "8701", "8000")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "COLUMNS": "100", "PYTHONUNBUFFERED": "1"}
 
 
 def shape(text: str) -> str:
     """What of an output is the same in every run: no numbers, ids, paths and widths of columns."""
+    text = REPORTS.sub("", text)
     text = re.sub(r" --(?:server http://|engine-port |port )\S+", "", text)  # `command` adds them
     text = re.sub(r"\b(\w+)-[0-9a-f]{8}\b", r"\1-ID", text)
     text = re.sub(r"(?<![\w:/])/[^\s,]+", "PATH", text)
@@ -50,6 +59,7 @@ class Terminals:
             sockets = [taken.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in PORTS]
             self.ports = dict(zip(PORTS, (str(each.getsockname()[1]) for each in sockets), strict=True))
         self.running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
+        self.ticket = TICKET
         self.followed: list[str] = []
         """Commands of a guide, as they stand there."""
         (folder / ".venv").symlink_to(sys.prefix)
@@ -97,9 +107,10 @@ class Terminals:
         """What a request is answered with, as JSON; refusals, too."""
         assert words[:4] == ["curl", "--silent", "--request", "POST"]
         *options, url = words[4:]
-        data = options[options.index("--data") + 1].encode() if options else b""
-        told = httpx.post(url, content=data, timeout=DEADLINE, trust_env=False).content
-        return json.loads(told) if told else None
+        data = options[options.index("--data") + 1].replace(TICKET, self.ticket) if options else ""
+        told = httpx.post(url, content=data.encode(), timeout=DEADLINE, trust_env=False).text
+        self.ticket = next(iter(TICKETS.findall(told)), self.ticket)
+        return json.loads(TICKETS.sub(TICKET, told)) if told else None
 
     def start(self, name: str, words: list[str]) -> str:
         """A command that goes on; what it printed until it was ready. The one of that name before is ended."""

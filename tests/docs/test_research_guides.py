@@ -85,11 +85,13 @@ def test_a_simulation_of_it_is_its_objects_driven_by_hand() -> None:
             for elimination in fallen[heard[active] :]:
                 player.receive(elimination)
             heard[active] = len(fallen)
-            arm, ticket = player.decide()
-            regret.append(0.6 - settings.means[arm])
-            for vote in player.reward(arm, float(uniform < settings.means[arm]), ticket=ticket):
+            ticket = player.decide(draw)
+            mean = settings.means[ticket.arm]
+            regret.append(0.6 - mean)
+            player.reward(ticket, float(uniform < mean), draw)
+            for vote in player.tick(draw):
                 votes += 1
-                fallen += server.receive(active, vote)
+                fallen += server.receive(active, vote, draw)
                 assert fallen == [] or draw >= trial.eliminations[0][1]
         assert [after - before for before, after in pairwise([0.0, *trial.regret])] == pytest.approx(regret[1:])
         assert [arm for arm, _ in trial.eliminations] == list(server.eliminated)

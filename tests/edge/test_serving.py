@@ -15,31 +15,44 @@ import pytest
 
 from helpers.edge_http import (
     ARMS,
+    CLOSED,
     DECIDE,
-    GOOD,
     MEANS,
     REWARD,
+    WINDOW,
     ask,
     check_problem,
     client_of,
+    decided,
     eliminate,
     host,
+    reward_of,
     running,
     task,
+    wait,
     within_deadline,
 )
 from outvote.core import protocols
+from outvote.core.messages import Tally
 from outvote.edge.api import serve
 from outvote.edge.bodies import LARGEST_BODY, Decision, TaskView
-from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.hosted_task import HostedTask
+from outvote.edge.site import Edge
+from outvote.log.records import UpSubject
 from outvote.web.listener import ListenError
+
+BETWEEN = 1.0
+"""Seconds between two events, on the clock of a test."""
 
 # ---- a task from its first event to its winner
 
 
 @pytest.mark.parametrize(("protocol", "delta"), [("dme", 0.9), ("tally", 1e-12)])  # some 300 events each
 def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, delta: float, edge: Edge) -> None:
-    described = task(protocol, arms=ARMS[:2], delta=delta)
+    """Groups are counted a window later: meanwhile decisions go on."""
+    described = task(protocol, arms=ARMS[:2], delta=delta, reward_window=BETWEEN * 20)
+    clock = [0.0]
+    edge._clock = lambda: clock[0]
     hosted = host(edge, described)
     server = protocols.server(described)
     twin = protocols.player(described, "ams", rng=random.Random(1))
@@ -53,16 +66,17 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
                 answer = await client.post(DECIDE)
                 assert answer.status_code == 200
                 decision = msgspec.json.decode(answer.content, type=Decision)
-                arm = ARMS.index(decision.variant)
-                assert (arm, int(decision.ticket)) == twin.decide()
-                reward = float(world.random() < MEANS[arm])
-                body = {"variant": decision.variant, "ticket": decision.ticket, "reward": reward}
-                assert (await client.post(REWARD, json=body)).status_code == 204
-                told = twin.reward(arm, reward, ticket=int(decision.ticket))
-                assert hosted.new == list(told)
-                edge.flush()
+                ticket = twin.decide(edge.now())
+                assert (decision.variant, decision.ticket) == (ARMS[ticket.arm], str(ticket))
+                reward = float(world.random() < MEANS[ticket.arm])
+                assert (await client.post(REWARD, json={"ticket": str(ticket), "reward": reward})).status_code == 204
+                twin.reward(ticket, reward, edge.now())
+                clock[0] += BETWEEN
+                told, kept = twin.tick(edge.now()), hosted.kept
+                edge.tick()
+                assert hosted.kept == kept + len(told)
                 for message in told:
-                    for elimination in server.receive("ams", message):
+                    for elimination in server.receive("ams", message, edge.now()):
                         eliminate(hosted, *elimination.arms)
                         twin.receive(elimination)
                 events += 1
@@ -79,47 +93,84 @@ def test_a_task_played_over_http_is_what_its_player_is_without(protocol: str, de
 
 def test_a_stopped_task_goes_on_answering_and_says_that_it_is_stopped(edge: Edge) -> None:
     hosted = host(edge, task())
+    counted = decided(edge)["ticket"]
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is False
     edge.on_record("outvote.live.shop-1.stop", b"{}")
     assert ask(edge, "GET", "/v1/tasks/shop").json()["stopped"] is True
-    assert ask(edge, "POST", DECIDE).json() == {"variant": "green", "ticket": str(NO_TICKET)}
-    assert ask(edge, "POST", REWARD, json={"variant": "green", "reward": 0.5}).status_code == 204
-    assert hosted.player.snapshot()["totals"] == [0, 0, 0]  # nothing is learnt any more
+    before = hosted.player.snapshot()
+    assert decided(edge) == {"variant": "green", "ticket": "uncounted"}
+    for ticket in (counted, "uncounted"):
+        assert ask(edge, "POST", REWARD, json={"ticket": ticket, "reward": 1}).status_code == 204
+    assert hosted.player.snapshot() == before  # nothing is learnt any more
 
 
 def test_nothing_of_a_stopped_task_waits_any_more(edge: Edge) -> None:
     """It is not sent any more: who waits until all is sent would wait for ever."""
-    now = [0.0]
-    edge._clock = lambda: now[0]
-    host(edge, task("tally", reward_window=10.0))
+    host(edge, task("tally"))
     for _ in range(3):  # a whole tally
-        ask(edge, "POST", DECIDE)
-    now[0] = 11.0
-    edge.flush()
-    assert ask(edge, "GET", "/v1/tasks/shop").json()["messages_waiting"] == 1
+        decided(edge)
+    wait(edge, CLOSED)
+    edge.tick()
+    decided(edge)
+    shown = ask(edge, "GET", "/v1/tasks/shop").json()
+    assert (shown["waiting"], shown["messages_kept"], shown["messages_waiting"]) == (1, 1, 1)
     edge.on_record("outvote.live.shop-1.stop", b"{}")
     shown = ask(edge, "GET", "/v1/tasks/shop").json()
-    assert (shown["messages_kept"], shown["messages_waiting"]) == (1, 0)
+    assert (shown["waiting"], shown["messages_kept"], shown["messages_waiting"]) == (0, 1, 0)
 
 
-def test_late_and_dropped_rewards_are_taken_and_counted(edge: Edge) -> None:
-    now = [0.0]
-    edge._clock = lambda: now[0]
-    hosted = host(edge, task("tally", reward_window=10.0))
-    decisions = [ask(edge, "POST", DECIDE).json() for _ in range(6)]  # two whole tallies of 3
-    now[0] = 11.0
-    edge.flush()
-    dropped = {name: decisions[0][name] for name in ("variant", "ticket")} | {"reward": 1}
-    assert ask(edge, "POST", REWARD, json=dropped).status_code == 204
-    gone = next(arm for arm in range(3) if ARMS[arm] != decisions[0]["variant"])
-    eliminate(hosted, gone)
-    assert ask(edge, "POST", REWARD, json={"variant": ARMS[gone], "reward": 1}).status_code == 204
-    shown = ask(edge, "GET", "/v1/tasks/shop").json()
-    assert (shown["late_rewards"], shown["dropped_rewards"]) == (1, 1)
-    assert (shown["messages_kept"], shown["messages_waiting"]) == (2, 2)
-    hosted.unsent.clear()
-    shown = ask(edge, "GET", "/v1/tasks/shop").json()
-    assert (shown["messages_kept"], shown["messages_waiting"]) == (2, 0)
+def seen(edge: Edge, name: str) -> int:
+    """Of all variants, as the API shows it."""
+    return sum(each[name] for each in ask(edge, "GET", "/v1/tasks/shop").json()["seen"])
+
+
+def test_a_reward_that_is_repeated_is_taken_and_counted_once_and_the_largest_counts(edge: Edge) -> None:
+    hosted = host(edge, task("tally"))
+    decisions = [decided(edge) for _ in range(3)]
+    for reward in (0, 1, 1, 0):
+        assert ask(edge, "POST", REWARD, json=reward_of(decisions[0], reward)).status_code == 204
+    assert seen(edge, "rewards") == sum(hosted.player.decisions.seen.successes) == 1
+    once = hosted.player.snapshot()
+    assert ask(edge, "POST", REWARD, json=reward_of(decisions[0])).status_code == 204
+    assert hosted.player.snapshot() == once
+    wait(edge, CLOSED)
+    edge.tick()
+    assert [(tally.successes, tally.trials) for tally in messages(edge, hosted)] == [(1, 3)]
+
+
+def test_a_late_reward_and_one_of_a_variant_that_is_out_are_taken_and_counted_as_that(edge: Edge) -> None:
+    hosted = host(edge, task("tally"))
+    early, *_ = [decided(edge) for _ in range(6)]  # two whole tallies of 3
+    wait(edge, WINDOW + 0.001)
+    assert ask(edge, "POST", REWARD, json=reward_of(early)).status_code == 204
+    assert [seen(edge, name) for name in ("rewards", "late", "refused", "out")] == [0, 1, 0, 0]
+    last = decided(edge)
+    eliminate(hosted, ARMS.index(last["variant"]))
+    assert ask(edge, "POST", REWARD, json=reward_of(last)).status_code == 204
+    assert [seen(edge, name) for name in ("rewards", "late", "refused", "out")] == [0, 1, 0, 1]
+    wait(edge, CLOSED - WINDOW)
+    edge.tick()
+    assert [(tally.successes, tally.trials) for tally in messages(edge, hosted)] == [(0, 3), (0, 3)]
+
+
+def test_the_reward_of_an_uncounted_decision_is_taken_and_changes_nothing(edge: Edge) -> None:
+    hosted = host(edge, task())
+    decided(edge)
+    before = hosted.player.snapshot()
+    for variant in (*ARMS, None):
+        body = {"ticket": "uncounted", "reward": 1, "variant": variant}
+        assert ask(edge, "POST", REWARD, json=body).status_code == 204
+    assert hosted.player.snapshot() == before
+
+
+def messages(edge: Edge, hosted: HostedTask) -> list[Tally]:
+    """What the edge has to send."""
+    found = []
+    for sequence, payload in edge.store.messages(hosted.task_id):
+        tally = hosted.coder.read_up(UpSubject("ams", hosted.task_id, "", sequence), payload)
+        assert isinstance(tally, Tally)
+        found.append(tally)
+    return found
 
 
 # ---- bodies and connections
@@ -147,7 +198,6 @@ def head(length: str, *, path: str = REWARD) -> bytes:
 
 def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(edge: Edge) -> None:
     hosted = host(edge, task())
-    body = json.dumps(GOOD).encode()
 
     async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
         for start in range(0, len(content), 1000):
@@ -155,28 +205,25 @@ def test_a_body_of_64_kib_is_read_and_one_byte_more_is_not(edge: Edge) -> None:
 
     async def scenario() -> None:
         async with client_of(edge) as client:
-            await client.post(DECIDE)
-            await client.post(DECIDE)
+            first, second = [json.dumps(reward_of((await client.post(DECIDE)).json())).encode() for _ in range(2)]
             before = hosted.player.snapshot()
-            too_large = body.ljust(LARGEST_BODY + 1)
+            too_large = first.ljust(LARGEST_BODY + 1)
             for content in (too_large, in_pieces(too_large), b" " * 3_000_000, in_pieces(b" " * 3_000_000)):
                 check_problem(await client.post(REWARD, content=content), 413, "body-too-large", "at most 65536 bytes")
                 assert hosted.player.snapshot() == before
-            largest = body.ljust(LARGEST_BODY)
-            assert (await client.post(REWARD, content=largest)).status_code == 204
-            second = json.dumps({"variant": ARMS[1], "ticket": "1", "reward": 1}).encode().ljust(LARGEST_BODY)
-            assert (await client.post(REWARD, content=in_pieces(second))).status_code == 204
+            assert (await client.post(REWARD, content=first.ljust(LARGEST_BODY))).status_code == 204
+            assert (await client.post(REWARD, content=in_pieces(second.ljust(LARGEST_BODY)))).status_code == 204
+            assert hosted.player.decisions.seen.rewards == [1, 1, 0]
 
     within_deadline(scenario())
 
 
 def test_an_announced_length_is_not_believed(edge: Edge) -> None:
     hosted = host(edge, task())
-    body = json.dumps(GOOD).encode()
+    body = json.dumps({"ticket": str(edge.decide(hosted)), "reward": 1}).encode()
 
     async def scenario() -> None:
         async with running(edge) as port:
-            edge.decide(edge.find("shop"))
             before = hosted.player.snapshot()
             # Too much is announced: refused at the first piece, without waiting for the rest.
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

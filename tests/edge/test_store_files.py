@@ -98,24 +98,24 @@ def test_a_folder_restored_with_its_lock_file_starts_afresh(tmp_path: Path) -> N
     assert_renewed(tmp_path / "edge" / "edge.db", incarnation)
 
 
-def test_a_backup_written_over_the_store_starts_afresh_if_a_message_was_saved_since(path: Path) -> None:
+@pytest.mark.parametrize("messages", [[], [(2, b"two")]], ids=["a snapshot", "a message"])
+def test_a_backup_written_over_the_store_starts_afresh_if_anything_was_saved_since(
+    path: Path, messages: list[tuple[int, bytes]]
+) -> None:
     incarnation = a_used_store(path)
     backup = path.read_bytes()
     with EdgeStore(path) as store:
-        store.save([Save("colour-1", "after three", [(2, b"two")])])
+        store.save([Save("colour-1", "after three", messages)])
     number = path.stat().st_ino
     path.write_bytes(backup)
     assert path.stat().st_ino == number
     assert_renewed(path, incarnation)
 
 
-def test_a_backup_written_over_the_store_is_taken_as_it_is_if_no_message_was_saved_since(path: Path) -> None:
+def test_a_backup_written_over_the_store_is_taken_as_it_is_if_it_was_not_opened_since(path: Path) -> None:
     incarnation = a_used_store(path)
-    backup = path.read_bytes()
+    path.write_bytes(path.read_bytes())
     with EdgeStore(path) as store:
-        store.save([Save("colour-1", "a little later")])
-    path.write_bytes(backup)
-    with EdgeStore(path) as store:  # the same as a crash before the last save
         assert (store.incarnation, store.renewed, store.snapshot("colour-1")) == (incarnation, False, "after two")
 
 
@@ -142,6 +142,29 @@ def test_a_lock_file_without_a_readable_note_does_no_harm(path: Path, note: byte
         assert (store.incarnation, store.renewed) == (incarnation, False)
 
 
+# ---- whether all was saved
+
+
+def test_a_store_is_clean_after_whoever_used_it_last_has_said_so(path: Path) -> None:
+    with EdgeStore(path) as store:
+        assert store.clean  # nothing was ever in it
+    with EdgeStore(path) as store:
+        assert not store.clean
+        store.save([Save("colour-1", "before the end", [(0, b"zero")])])
+        store.mark_clean()
+    for clean in (True, False):  # it holds for one opening: who opens it may crash
+        with EdgeStore(path) as store:
+            assert (store.clean, store.snapshot("colour-1")) == (clean, "before the end")
+
+
+def test_a_clean_store_that_was_copied_is_as_good_as_new(path: Path, tmp_path: Path) -> None:
+    a_used_store(path)
+    with EdgeStore(path) as store:
+        store.mark_clean()
+    with EdgeStore(Path(shutil.copy2(path, tmp_path / "copy.db"))) as copy:
+        assert (copy.renewed, copy.snapshot("colour-1")) == (True, None)
+
+
 # ---- what is no store
 
 
@@ -165,11 +188,11 @@ def test_what_is_no_database_or_that_of_another_application_is_refused_and_left_
     assert [file.name for file in path.parent.iterdir()] == ["edge.db"]
 
 
-@pytest.mark.parametrize("version", [0, 2, 7])
+@pytest.mark.parametrize("version", [0, 3, 7])
 def test_another_schema_version_is_refused_and_left_alone(path: Path, version: int) -> None:
     a_used_store(path)
     before = stranger(path, f"PRAGMA user_version = {version}", "PRAGMA wal_checkpoint")
-    with pytest.raises(StoreUnusable, match=f"has schema version {version}, this version of Outvote reads 3: run the "):
+    with pytest.raises(StoreUnusable, match=f"has schema version {version}, this version of Outvote reads 4: run the "):
         EdgeStore(path)
     assert path.read_bytes() == before
 

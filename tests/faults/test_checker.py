@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,7 @@ from faults.checker import Evidence, judge
 from faults.in_force import Action, served_otherwise
 from faults.proxy import Acknowledged
 from faults.reading import Finding, fold
-from faults.traffic import Told
+from faults.told import Group, Told
 from helpers.audit import StoredMessages
 from outvote.core import protocols
 from outvote.core.messages import Elimination
@@ -26,13 +25,16 @@ from outvote.log.log_state import TaskState
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 from outvote.server.admin import views as admin_views
 
-TASK = Task(name="shop", arms=["red", "green", "blue"], players=["e1", "e2"], epsilon=0, delta=0.1, protocol="tally")
+TASK = Task(
+    name="shop", arms=["red", "green", "blue"], players=["e1", "e2"], epsilon=0, delta=0.1, protocol="tally",
+    reward_window=1.0,
+)  # fmt: skip
 MEANS = (0.9, 0.2, 0.1)
 T = "shop-1"
 
 
-def record(number: int, subject: str, payload: bytes) -> Record:
-    return Record(subject, payload, number, 0.0)
+def record(number: int, subject: str, payload: bytes, stored: float = 0.0) -> Record:
+    return Record(subject, payload, number, stored)
 
 
 def in_order(log: list[Record]) -> list[Record]:
@@ -47,20 +49,25 @@ def honest(events: int = 10**6) -> Evidence:
     players = {name: protocols.player(TASK, name, rng=rng) for name in TASK.player_names}
     log = [record(1, str(DownSubject(T, "task")), task_record(TASK))]
     messages: dict[str, dict[tuple[str, int], bytes]] = {name: {} for name in players}
-    told: dict[tuple[str, str], Told] = {(name, "shop"): Counter() for name in players}
-    announced, number = tuple(range(3)), 0
+    told = {(name, "shop"): Told() for name in players}
+    announced, number, now = tuple(range(3)), 0, 10**12
     while len(announced) > 1 and events:
-        events -= 1
+        events, now = events - 1, now + 100
         for name, player in players.items():
-            arm, ticket = player.decide()
-            outcome = int(rng.random() < MEANS[arm])
-            told[name, "shop"][TASK.arms[arm], outcome] += 1
-            for message in player.reward(arm, outcome, ticket=ticket):
+            ticket = player.decide(now)
+            [group] = told[name, "shop"].groups.setdefault(ticket.group, [Group(ticket.arm)])
+            group.least = group.most = ticket.place + 1
+            group.not_before = now / 1000 + 1
+            if rng.random() < MEANS[ticket.arm]:
+                group.sure.add(ticket.place)
+                group.possible.add((ticket.place, 1))
+                player.reward(ticket, 1.0, now)
+            for message in player.tick(now):
                 payload = coder.up(message)
                 messages[name][T, message.sequence] = payload
                 where = UpSubject(name, T, f"life-{name}", message.sequence)
-                log.append(record(len(log) + 1, str(where), payload))
-                for out in server.receive(name, message, incarnation=f"life-{name}"):
+                log.append(record(len(log) + 1, str(where), payload, now / 1000))
+                for out in server.receive(name, message, now, incarnation=f"life-{name}"):
                     subject = DownSubject(T, "elim", number)
                     log.append(record(len(log) + 1, str(subject), coder.down(announced, out)))
                     announced, number = tuple(each for each in announced if each not in out.arms), number + 1
@@ -135,12 +142,42 @@ def test_a_tally_under_another_incarnation_is_found_even_if_the_edge_had_lost_a_
     """The users of the site have not said so much."""
     again = a_message(good)
     where = again.subject.replace("life-e1", "other")
-    log = [*good.log, record(len(good.log) + 1, where, again.payload)]
+    log = [*good.log, again._replace(subject=where, sequence=len(good.log) + 1)]
     servers = {name: {T: seen(log)} for name in good.servers}
     assert kinds(replace(good, log=log, servers=servers)) == {"counted twice"}
     assert kinds(replace(good, log=log, servers=servers, damaged=frozenset(["e1"]))) == {"counted twice"}
-    told = {key: counter + counter for key, counter in good.told.items()}
+    told = {
+        key: Told({number: 2 * groups for number, groups in each.groups.items()}) for key, each in good.told.items()
+    }
     assert kinds(replace(good, log=log, servers=servers, damaged=frozenset(["e1"]), told=told)) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("counted twice", {"most": 2}),
+        ("counted twice", {"possible": set(), "sure": set()}),
+        ("lost", {"least": 8}),
+        ("lost", {"sure": set(range(8)), "possible": {(place, 1) for place in range(8)}}),
+        ("wrong", {"arm": 2}),
+        ("wrong", {"not_before": 10**9 + 10**6}),
+    ],
+)
+def test_a_tally_that_says_what_its_users_do_not_know_is_found(
+    good: Evidence, kind: str, change: dict[str, Any]
+) -> None:
+    told = good.told["e1", "shop"]
+    number, [group] = next((number, each) for number, each in told.groups.items() if each[0].sure and each[0].arm == 0)
+    otherwise = Told({**told.groups, number: [replace(group, **change)]})
+    found = judge(replace(good, told={**good.told, ("e1", "shop"): otherwise}))
+    assert [each.kind for each in found] == [kind]
+    missing = Told({each: groups for each, groups in told.groups.items() if each != number})
+    assert kinds(replace(good, told={("e1", "shop"): missing})) == {"counted twice"}
+
+
+def test_a_reward_that_was_refused_and_ought_not_to_be_is_lost(good: Evidence) -> None:
+    told = replace(good.told["e1", "shop"], refused=["AAAAAAAA.0.0.0.1000000000000"])
+    assert kinds(replace(good, told={("e1", "shop"): told})) == {"lost"}
 
 
 def test_an_elimination_out_of_nothing_is_found(good: Evidence) -> None:
@@ -207,7 +244,7 @@ STOP, KILL, REVIVE, DELETE, CREATE = (f"{each}-task" for each in ("stop", "kill"
 @pytest.fixture(scope="module")
 def open_task() -> Evidence:
     """The same task, not decided yet."""
-    found = honest(events=12)
+    found = honest(events=30)
     assert judge(found) == []
     assert len(seen(list(found.log))["remaining"]) == 3
     return found

@@ -300,13 +300,12 @@ def test_from_nothing_to_a_vote_over_tls_to_a_discount(shell: Shell, start: Star
     def messages() -> int:
         return int(sum(each["messages"] for each in operator.get("/v1/sites").json()["sites"]))
 
-    words = ["task", "--kit", "outvote-fleet/operator", "create", "--name", "banner", "--variants=2", "--sites=3"]
-    assert main(words) == 0
+    create = ["create", "--name", "banner", "--variants=2", "--sites=3", "--reward-window=1s"]
+    assert main(["task", "--kit", "outvote-fleet/operator", *create]) == 0
     until(lambda: len(request(f"{edge}/v1/tasks")["tasks"]) == 1, "the edge has heard of the task")
     for _ in range(9):
         decided = request(f"{edge}/v1/tasks/banner/decide", method="POST")
-        reward = {"variant": decided["variant"], "ticket": decided["ticket"], "reward": 0}
-        request(f"{edge}/v1/tasks/banner/reward", reward)
+        request(f"{edge}/v1/tasks/banner/reward", {"ticket": decided["ticket"], "reward": 0})
     until(lambda: messages() > 0, "its first message is counted")
     assert "goes on counting" in shell.good("revoke", "paris")
     record = shell.json("revoke", "paris", "--discount")

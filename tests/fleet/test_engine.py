@@ -34,7 +34,7 @@ def test_a_server_and_an_edge_do_all_that_they_need(place: Place) -> None:
             asked: list[str] = []
             heard: list[str] = []
             await server.follow(read.append)
-            await server.overhear(asked.append)
+            await server.overhear(lambda edge, question: asked.append(edge))
             await server.answer(lambda edge, question: Answer(read=2, tasks={}, others=(edge, *question.tasks)))
             await paris.listen(lambda subject, payload: heard.append(subject))
             assert await paris.append(f"{UP}.paris.shop.life.0", b"x")

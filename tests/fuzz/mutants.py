@@ -39,7 +39,7 @@ def tasks(draw: st.DrawFn, name: str = "shop") -> Task:
         "epsilon": draw(st.sampled_from([0.0, 0.3] if protocol == "tally" else [0.9, 0.99])),
         "delta": draw(st.sampled_from([0.05, 0.9])),
         "code": code,
-        "reward_window": draw(st.sampled_from([None, 60.0])),
+        "reward_window": draw(st.sampled_from([1.0, 60.0])),
         "fallback": draw(st.sampled_from([None, "1"])),
         "name": name,
     }

@@ -17,7 +17,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from amounts import examples
-from helpers.edge_http import ask
+from helpers.edge_http import CLOSED, ask, wait
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
 from outvote.edge.bodies import TaskList
@@ -47,9 +47,10 @@ def an_edge(task: Task, folder: str) -> Iterator[Edge]:
         edge = Edge("ams", store, clock=lambda: 0.0, wall_clock=lambda: 0.0, rng=random.Random(1))
         edge.on_record("outvote.live.shop-1.task", task_record(task))
         for _ in range(7):
-            arm, ticket = edge.decide(edge.find("shop"))
-            edge.reward(edge.find("shop"), arm, 1.0, ticket)
-        edge.flush()
+            edge.reward(edge.find("shop"), edge.decide(edge.find("shop")), 1.0)
+        wait(edge, CLOSED)
+        edge.decide(edge.find("shop"))  # waits for its reward, or for others of its group
+        edge.tick()
         yield edge
 
 
@@ -63,11 +64,11 @@ def state(edge: Edge) -> dict[str, Any]:
 def goes_on(edge: Edge) -> None:
     """All of its tasks decide and learn, are shown as the API says they are, and are there after a new start."""
     for name in list(edge.tasks):
-        arm, ticket = edge.decide(edge.find(name))
-        edge.reward(edge.find(name), arm, 0.0, ticket)
-    edge.flush()
+        edge.reward(edge.find(name), edge.decide(edge.find(name)), 0.0)
+    wait(edge, CLOSED)
+    edge.tick()
     msgspec.json.decode(ask(edge, "GET", "/v1/tasks").content, type=TaskList)
-    again = Edge("ams", edge.store, clock=lambda: 0.0, rng=random.Random(1))
+    again = Edge("ams", edge.store, clock=lambda: 0.0, wall_clock=lambda: edge.now() / 1000, rng=random.Random(1))
     assert state(again) == state(edge)
 
 
@@ -152,7 +153,7 @@ def test_a_store_that_holds_something_else_is_refused_with_an_error_of_ours(task
 
 
 def test_a_server_that_has_always_more_to_say_is_not_asked_for_ever() -> None:
-    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop", protocol="dme")
+    task = Task(arms=3, players=3, epsilon=0.5, delta=0.5, name="shop", protocol="dme", reward_window=60)
     with tempfile.TemporaryDirectory() as folder, an_edge(task, folder) as edge:
         log = Answering(encode(Answer(9, {}, more=True)))
         edge.log = cast(Log, log)

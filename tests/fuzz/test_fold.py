@@ -159,7 +159,8 @@ def test_whatever_an_edge_says_it_knows_it_is_answered_or_refused(
 ) -> None:
     fold = data.draw(folds(task))
     before = whole(fold)
-    sound = {"incarnation": data.draw(TOKENS), "tasks": known}
+    reports = {"shop-1": {"decisions": 1000, "notices": ["late_rewards"]}}
+    sound = {"incarnation": data.draw(TOKENS), "tasks": known, "reports": reports}
     try:
         question = read_question(data.draw(st.just(json.dumps(sound).encode()) | json_like(sound)))
     except MalformedMessage:

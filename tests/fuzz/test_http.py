@@ -19,22 +19,21 @@ from hypothesis import strategies as st
 from schemathesis.checks import CHECKS, load_all_checks
 
 from amounts import examples
-from helpers.processes import DEADLINE, Running, an_edge, commands, request, sent_all, until
+from helpers.processes import DEADLINE, Running, an_edge, commands, request, until
 from outvote.edge import openapi as edge_openapi
 from outvote.server.admin import openapi as admin_openapi
 
 from .mutants import json_like
 
 TASKS: dict[str, dict[str, Any]] = {
-    "shop": {"protocol": "tally", "variants": ["red", "green"], "sites": ["ams"], "epsilon": 0, "delta": 0.05},
-    "votes": {"protocol": "edme", "variants": 3, "sites": 2, "instances": 2, "epsilon": 0.9, "delta": 0.5},
-    "windowed": {"protocol": "tally", "variants": ["true", "false"], "sites": 2, "epsilon": 0.1, "delta": 0.1}
-    | {"reward_window": 1, "privacy_budget": 1},
-    "stopped": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "delta": 0.5},
-    "killed": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "delta": 0.5, "fallback": "green"},
+    "shop": {"variants": ["red", "green"], "sites": ["ams"], "delta": 0.05, "reward_window": 1},
+    "votes": {"protocol": "edme", "variants": 3, "sites": 2, "instances": 2, "epsilon": 0.9, "reward_window": 60},
+    "private": {"variants": ["true", "false"], "sites": 2, "epsilon": 0.1, "reward_window": 1, "privacy_budget": 1},
+    "stopped": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "reward_window": 1},
+    "killed": {"variants": ["red", "green"], "sites": 1, "epsilon": 0.9, "reward_window": 1, "fallback": "green"},
 }
 Request: TypeAlias = schemathesis.Case[Any]
-GONE = {"name": "gone", "variants": 2, "sites": 1, "epsilon": 0.5, "delta": 0.5}
+GONE = {"name": "gone", "variants": 2, "sites": 1, "epsilon": 0.5, "reward_window": 1}
 """A task that may be deleted: it is made again before it is."""
 
 
@@ -60,7 +59,6 @@ class Fleet(NamedTuple):
         for _ in range(9):
             decision = request(here + "/decide", {})
             request(here + "/reward", {"variant": decision["variant"], "ticket": decision["ticket"], "reward": 1})
-        sent_all(self.edge, "after")
         until(lambda: self.ask("GET", "/v1/tasks/after").json()["messages"]["up"] > 0, "the server has read of it")
         assert self.ask("DELETE", "/v1/tasks/after").status_code == 204
 
@@ -94,19 +92,21 @@ ENDLESS = "/v1/events"
 """Its answer has no end, and a client that waits for it would wait for ever: tests/server/test_changes.py reads it."""
 
 
+TICKETS = ["uncounted", "AAAAAAAA.0.0.0.1700000000000", "AAAAAAAA.0.0.0.9999999999999", "AAAAAAAA.0.9.0.9999999999999"]
+"""Of a decision that is not counted, of one that is long ago, of one of another process, and of an unknown arm."""
+
+
 def with_names(document: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """The same document, in which only these tasks can be named, and of an arm only what an arm may be."""
+    """The same document, in which only these tasks can be named, and a reward has a ticket that may be one."""
     known = copy.deepcopy(document)
     for path in known["paths"].values():
         for parameter in path.get("parameters", ()):
             if parameter["name"] == "task":
                 parameter["schema"] = {"type": "string", "enum": names}
-    for kind in ("Reward", "Exposure"):
-        fields = known["components"]["schemas"].get(kind, {}).get("properties", {})
-        if "variant" in fields:
-            fields["variant"] = {"enum": ["red", "green", "true", "0", "1", "2"]}
-        if "ticket" in fields:
-            fields["ticket"] = {"enum": ["0", "1", "2", 3, None]}
+    fields = known["components"]["schemas"].get("Reward", {}).get("properties", {})
+    if fields:
+        fields["variant"] = {"enum": ["red", "green", "true", "0", "1", "2", None]}
+        fields["ticket"] = {"enum": TICKETS}
     return known
 
 
@@ -207,8 +207,7 @@ def test_a_server_makes_the_task_that_it_is_asked_for_or_says_why_not(fleet: Fle
 
 
 BODIES: dict[str, Any] = {
-    "/v1/tasks/{task}/reward": {"variant": "red", "ticket": "0", "reward": 1},
-    "/v1/tasks/{task}/exposed": {"variant": "red"},
+    "/v1/tasks/{task}/reward": {"variant": "red", "ticket": "uncounted", "reward": 1},
     "/v1/tasks/{task}/decide": {},
     "/ofrep/v1/evaluate/flags": {"context": {"targetingKey": "x", "more": [1]}},
     "/ofrep/v1/evaluate/flags/{task}": {"context": {}},

@@ -21,11 +21,13 @@ from .mutants import json_like, messages, tasks
 def test_a_snapshot_is_the_one_that_was_saved_or_is_refused(task: Task, seed: int, data: st.DataObject) -> None:
     rng = random.Random(seed)
     player, server = protocols.player(task, "ams", rng=rng), protocols.server(task)
+    now = 0
     for _ in range(data.draw(st.integers(0, 30))):
-        arm, ticket = player.decide()
-        for message in player.reward(arm, rng.random() < 0.5, ticket=ticket):
-            server.receive("ams", message)
-    server.receive("fra", data.draw(messages(task, "fra")))
+        now += rng.randrange(500)
+        player.reward(player.decide(now), rng.random() < 0.5, now)
+        for message in player.tick(now):
+            server.receive("ams", message, now)
+    server.receive("fra", data.draw(messages(task, "fra")), now)
     saved = player.snapshot() if data.draw(st.booleans()) else server.snapshot()
     text = data.draw(json_like(saved))
     try:

@@ -116,10 +116,11 @@ def replayed(log: Sequence[Record], task_id: str) -> TaskState:
         fold.apply(record)
     folded = fold.tasks[task_id]
     core, coder = protocols.server(folded.task), Coder(folded.task)
-    for where, payload in sent(log):
-        if where.task_id == task_id:
-            envelope = UpSubject(where.edge, task_id, where.incarnation, where.sequence)
-            core.receive(where.edge, coder.read_up(envelope, payload), incarnation=where.incarnation)
+    for record in log:
+        where = parse(record.subject)
+        if isinstance(where, UpSubject) and where.task_id == task_id:
+            message, at = coder.read_up(where, record.payload), int(record.stored * 1000)
+            core.receive(where.edge, message, at, incarnation=where.incarnation)
     assert core.snapshot() == folded.server.snapshot()
     assert [arm for each in folded.eliminations for arm in each.arms] == list(core.eliminated)
     assert folded.refused == fold.unknown == 0

@@ -25,14 +25,15 @@ MEANS = (0.9, 0.4, 0.1)
 DEADLINE = 60.0
 REWARD = "/v1/tasks/shop/reward"
 DECIDE = "/v1/tasks/shop/decide"
-GOOD = {"variant": "green", "ticket": "0", "reward": 1}
-"""A reward for the first decision."""
+WINDOW = 60.0
+CLOSED = 67.0
+"""So many seconds after the last decision of a group it is closed: its window, and a tenth of it at most."""
 
 
 def task(protocol: str = "dme", **options: Any) -> Task:
     epsilon = 0 if protocol == "tally" else 0.95
     chosen = {"arms": ARMS, "players": ["ams"], "epsilon": epsilon, "delta": 0.3, "protocol": protocol, "name": "shop"}
-    return Task(**{**chosen, **options})
+    return Task(**{**chosen, "reward_window": WINDOW, **options})
 
 
 def host(edge: Edge, described: Task) -> HostedTask:
@@ -41,6 +42,11 @@ def host(edge: Edge, described: Task) -> HostedTask:
     update = TaskUpdate(stopped=False, highest=-1, count=0, record=described.to_json())
     edge.apply_catch_up(Answer(read=1, tasks={task_id: update}))
     return edge.tasks[described.name]
+
+
+def wait(edge: Edge, seconds: float) -> None:
+    """So much time passes at an edge, at once."""
+    edge._started += seconds
 
 
 def eliminate(hosted: HostedTask, *arms: int) -> None:
@@ -80,6 +86,18 @@ async def in_process(app: Any, method: str, path: str, **options: Any) -> httpx.
 
 def ask(edge: Edge, method: str, path: str, **options: Any) -> httpx.Response:
     return asyncio.run(in_process(make_app(edge), method, path, **options))
+
+
+def decided(edge: Edge) -> dict[str, Any]:
+    """A decision of the shop, as the API gives it."""
+    answer = ask(edge, "POST", DECIDE)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def reward_of(decision: dict[str, Any], reward: float = 1) -> dict[str, Any]:
+    """What is told of a decision."""
+    return {"ticket": decision["ticket"], "reward": reward}
 
 
 def check_problem(answer: httpx.Response, status: int, kind: str, says: str) -> None:

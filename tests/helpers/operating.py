@@ -28,10 +28,19 @@ TALLY: dict[str, Any] = {
     "protocol": "tally",
     "variants": ["red", "green"],
     "sites": 2,
+    "reward_window": 60,
     "epsilon": 0,
     "delta": 0.05,
 }
-VOTES: dict[str, Any] = {"name": "votes", "protocol": "dme", "variants": 4, "sites": 3, "epsilon": 0.5, "delta": 0.05}
+VOTES: dict[str, Any] = {
+    "name": "votes",
+    "protocol": "dme",
+    "variants": 4,
+    "sites": 3,
+    "reward_window": 60,
+    "epsilon": 0.5,
+    "delta": 0.05,
+}
 """Of three sites, two that vote for a variant are a quorum."""
 
 

@@ -13,7 +13,16 @@ from helpers.processes import Running, commands
 from outvote.core.task import Task
 from outvote.edge.store import EdgeStore
 
-TASK = Task(name="shop", arms=["red", "green"], players=["ams"], epsilon=0, delta=0.05, protocol="tally", floor=100)
+TASK = Task(
+    name="shop",
+    arms=["red", "green"],
+    players=["ams"],
+    epsilon=0,
+    delta=0.05,
+    protocol="tally",
+    floor=100,
+    reward_window=60,
+)
 
 
 class SecuredEdge(NamedTuple):

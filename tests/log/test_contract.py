@@ -15,8 +15,9 @@ from outvote.engine.process import Engine
 from outvote.log.catch_up import Answer, Question, TaskUpdate
 from outvote.log.log import Log, Record
 from outvote.log.memory import MemoryEngine
+from outvote.log.site_report import SiteReport
 
-QUESTION = Question("0" * 16, {"shop-1": 2})
+QUESTION = Question("0" * 16, {"shop-1": 2}, {"shop-1": SiteReport(1_000, ("no_rewards",))})
 ANSWER = Answer(read=7, tasks={"shop-1": TaskUpdate(stopped=False, highest=3, count=4, eliminations=(b"\x01\xff",))})
 Connect = Callable[[str], Awaitable[Log]]
 
@@ -77,12 +78,12 @@ class Contract(ABC):
 
         self.run(work, tmp_path)
 
-    def test_one_server_answers_and_all_hear_who_asked(self, tmp_path: Path) -> None:
+    def test_one_server_answers_and_all_hear_who_asked_what(self, tmp_path: Path) -> None:
         async def work(connect: Connect) -> None:
             servers, edge = [await connect("server"), await connect("server")], await connect("ams")
             await servers[0].prepare()
             asked: list[tuple[str, Question]] = []
-            signs: list[str] = []
+            heard: list[tuple[str, Question]] = []
 
             def reply(name: str, question: Question) -> Answer:
                 asked.append((name, question))
@@ -90,11 +91,11 @@ class Contract(ABC):
 
             for server in servers:
                 await server.answer(reply)
-                await server.overhear(signs.append)
+                await server.overhear(lambda name, question: heard.append((name, question)))
             assert await edge.ask("ams", QUESTION) == ANSWER
             assert asked == [("ams", QUESTION)]
-            await comes(lambda: len(signs) == 2, "both have heard it")
-            assert signs == ["ams", "ams"]
+            await comes(lambda: len(heard) == 2, "both have heard it")
+            assert heard == [("ams", QUESTION)] * 2
 
         self.run(work, tmp_path)
 

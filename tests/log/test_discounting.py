@@ -12,6 +12,7 @@ from dashboard.stories import Story
 from helpers.operating import VOTES, operated, vote
 from helpers.processes import comes
 from outvote.engine.process import Engine
+from outvote.log.catch_up import Question
 from outvote.log.log import Record
 from outvote.log.memory import MemoryEngine
 
@@ -143,7 +144,7 @@ def test_only_edges_that_there_are_can_be_discounted(memory: MemoryEngine) -> No
             ):
                 refused = await client.post(f"/v1/sites/{path}/discount")
                 assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (status, kind)
-            server.monitor.on_question("rome")
+            server.monitor.on_question("rome", Question("life", {}))
             heard = await client.post("/v1/sites/rome/discount")
             assert (heard.status_code, heard.json()) == (200, {"site": "rome", "tasks": []})
 

@@ -21,7 +21,7 @@ EDGES = ("ams", "fra", "lis", "oslo")
 def task(protocol: str, **options: Any) -> Task:
     epsilon = 0 if protocol == "tally" else 0.95
     chosen = {"arms": 4, "players": EDGES, "epsilon": epsilon, "delta": 0.1, "protocol": protocol, "name": "shop"}
-    return Task(**{**chosen, **options})
+    return Task(**{**chosen, "reward_window": 60, **options})
 
 
 def test_what_is_stored_wins_over_what_a_server_thinks() -> None:

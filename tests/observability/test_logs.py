@@ -29,11 +29,13 @@ from helpers.processes import Running, Start, an_edge, complaints, request, unti
 from outvote import __version__
 from outvote.cli.main import main
 from outvote.engine.nats_log import NatsLog
+from outvote.log.catch_up import Question
 from outvote.log.log import Record
 from outvote.log.log_state import LogState
 from outvote.log.records import DownSubject, UpSubject, discount_record
 from outvote.observability.logs import event, written
 from outvote.observability.once_per_minute import MAX_KINDS, PAUSE
+from outvote.presenters.site_words import NOTICES
 from outvote.server import event_log as journal
 from outvote.server import monitor
 from outvote.server.event_log import MOST_NAMES, OTHERS, EventLog
@@ -45,8 +47,11 @@ MARK = "zebra7531"
 """What users send; no log may hold it."""
 USER = {"User-Agent": MARK, "X-Forwarded-For": f"203.0.113.77, {MARK}", "Cookie": f"user={MARK}", "Accept": MARK}
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.3,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "reward_window": 1, "epsilon": 0,
+    "delta": 0.3,
 }  # fmt: skip
+TICKET = "mPq2_x7B.17.1.5.9995000000000"
+"""Of another process."""
 AT_LEAST = {"time", "level", "event"}
 
 
@@ -78,7 +83,7 @@ def users(edge: Running, done: Callable[[], bool]) -> int:
                 decision = client.post(f"{at}/decide?user={MARK}", content=MARK).json()
                 reward = {"red": 0.1250437, "green": 0.8750437}[decision["variant"]] if rng.random() < 0.1 else 0
                 reward = reward or int(rng.random() < {"red": 0.1, "green": 0.9}[decision["variant"]])
-                body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
+                body = {"ticket": decision["ticket"], "reward": reward}
                 assert client.post(f"{at}/reward?user={MARK}", json=body).status_code == 204
                 events += 1
     return events
@@ -89,7 +94,10 @@ def bother(url: str) -> None:
     with httpx.Client(base_url=url, headers=USER, trust_env=False) as client:
         for method, path, body in (
             ("POST", REWARD, f'{{"variant": "{MARK}", "reward": 1}}'),
-            ("POST", REWARD, f'{{"variant": "red", "ticket": "9", "reward": 0.531946, "user": "{MARK}"}}'),
+            ("POST", REWARD, f'{{"ticket": "{TICKET}", "reward": 0.531946, "user": "{MARK}"}}'),
+            ("POST", REWARD, f'{{"ticket": "{TICKET}", "reward": 0.531946, "variant": "{MARK}"}}'),
+            ("POST", REWARD, f'{{"ticket": "{MARK}", "reward": 0.531946}}'),
+            ("POST", REWARD, f'{{"ticket": "{TICKET}", "reward": 0.531946}}'),
             ("POST", REWARD, MARK),
             ("POST", REWARD, "x" * 70_000),
             ("POST", f"/v1/tasks/{MARK}/decide", ""),
@@ -148,8 +156,9 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
     ended |= {"second": second.end(signal.SIGTERM), "edge": edge.end(signal.SIGTERM)}
     for who, (code, out, err) in ended.items():
         assert (code, out) == (1 if who == "server" else 0, "")
-        for marked in (MARK, MARK.upper(), "203.0.113", "50437", "31946", "ticket", '"reward'):
+        for marked in (MARK, MARK.upper(), "203.0.113", "50437", "31946", '"ticket"', '"reward"'):
             assert marked not in err, marked
+        assert re.search(r"[\w-]{8}(\.\d+){3}\.\d{13}", err) is None, "a ticket"
         written_by[who] = events_of(err)
 
     told = written_by["server"]
@@ -175,9 +184,11 @@ def test_everything_that_happens_to_a_fleet_is_told_as_json_and_nothing_of_any_r
 
     told = written_by["edge"]
     assert {
-        "started", "engine_connected", "task_joined", "variants_eliminated", "messages_stored", "task_stopped",
-        "task_left", "engine_disconnected", "engine_reconnected", "stopped",
+        "started", "engine_connected", "task_joined", "decisions_made", "variants_eliminated", "messages_stored",
+        "task_stopped", "task_left", "engine_disconnected", "engine_reconnected", "stopped",
     } <= set(names(told))  # fmt: skip
+    made = [each for each in told if each["event"] == "decisions_made"]
+    assert [each["count"] for each in made] == [10**power for power in range(2, 2 + len(made))], "powers of ten"
     stored = [each["count"] for each in told if each["event"] == "messages_stored"]
     assert len(told) - len(stored) < 40 < events  # no line for an event
     assert {each["level"] for each in told if each["event"] == "messages_stored"} == {"debug"}
@@ -226,7 +237,7 @@ def test_the_documents_list_every_event() -> None:
     }
     document = (ROOT / "docs" / "operations.md").read_text("utf-8")
     rows = re.findall(r"^\| (?:both|server|edge) \| (`.*) \|$", document, re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == written_there | {
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == written_there | set(NOTICES) | {
         "failed", "interrupted", "library",
     }  # fmt: skip
 
@@ -327,7 +338,7 @@ def test_edges_that_come_go_and_come_back_are_told_together(
 
     async def run() -> None:
         nonlocal now
-        server = SyncServer(NoLink(), clock=lambda: now)  # type: ignore[arg-type]
+        server, asked = SyncServer(NoLink(), clock=lambda: now), Question("life", {})  # type: ignore[arg-type]
         looking = asyncio.create_task(server.look_around())
 
         async def look(count: int) -> None:
@@ -336,12 +347,12 @@ def test_edges_that_come_go_and_come_back_are_told_together(
                     await asyncio.sleep(0.001)
 
         for number in range(30):
-            server.monitor.on_question(f"edge-{number:02}")
+            server.monitor.on_question(f"edge-{number:02}", asked)
         await look(1)
         now += SILENT_AFTER + 1
-        server.monitor.on_question("edge-00")
+        server.monitor.on_question("edge-00", asked)
         await look(2)
-        server.monitor.on_question("edge-07")
+        server.monitor.on_question("edge-07", asked)
         await look(3)
         looking.cancel()
 

@@ -52,17 +52,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         second = start("server", "--nats", server.url("nats"), "--port", "0")
         edge = an_edge(start, server, "ams")
         tasks, here = server.url("server") + "/v1/tasks", edge.url("edge") + "/v1/tasks"
-        votes = {"name": "votes", "protocol": "dme", "variants": 4, "sites": 3, "epsilon": 0.5, "delta": 0.05}
-        shop = {
-            "name": "shop",
-            "protocol": "tally",
-            "variants": ["red", "green"],
-            "sites": 1,
-            "epsilon": 0,
-            "delta": 0.3,
-        }
-        request(tasks, votes)
-        request(tasks, shop)
+        votes = {"name": "votes", "protocol": "dme", "variants": 4, "sites": 3, "epsilon": 0.5}
+        shop = {"name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0}
+        request(tasks, {**votes, "reward_window": 60, "delta": 0.05})
+        request(tasks, {**shop, "reward_window": 1, "delta": 0.3})
         until(lambda: len(request(here)["tasks"]) == 2, "the edge has joined")
         rng = random.Random(1)
 
@@ -70,12 +63,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
             for _ in range(20):
                 decision = request(f"{here}/shop/decide", method="POST")
                 reward = int(rng.random() < {"red": 0.1, "green": 0.9}[decision["variant"]])
-                body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
-                request(f"{here}/shop/reward", body)
-            return bool(request(f"{tasks}/shop")["status"] == "finished")
+                request(f"{here}/shop/reward", {"ticket": decision["ticket"], "reward": reward})
+            return bool(request(f"{here}/shop")["finished"])
 
         until(finished, "a winner")
         sent_all(edge)
+        for place in (0, 1):
+            with pytest.raises(urllib.error.HTTPError):
+                request(f"{here}/shop/reward", {"ticket": f"another_.0.1.{place}.9995000000000", "reward": 1})
         kept = request(f"{here}/shop")["messages_kept"]
         for each in (server, second):
             shown = f"{each.url('server')}/v1/tasks/shop"
@@ -156,7 +151,16 @@ def test_what_is_counted_is_what_happened(pages: dict[str, str]) -> None:
     assert value("server", "outvote_http_request_duration_seconds_count", **labels) == looks > 0
     decisions = value("edge", "outvote_edge_decisions_total")
     assert decisions == value("edge", "outvote_edge_rewards_total") > 0
+    counted = value("edge", "outvote_edge_task_decisions_total", task="shop")
+    assert decisions >= counted >= value("edge", "outvote_edge_task_rewarded_decisions_total", task="shop") > 0
+    assert value("edge", "outvote_edge_task_uncounted_decisions_total", task="shop") == 0
+    ignored = {"task": "shop", "variant": "green"}
+    assert value("edge", "outvote_edge_task_ignored_rewards_total", **ignored, reason="late") == 0
+    assert value("edge", "outvote_edge_task_ignored_rewards_total", **ignored, reason="unknown") == 2
+    # One reward at most was under way when the variants were out.
+    assert value("edge", "outvote_edge_task_ignored_rewards_total", **ignored, reason="out") <= 1
     assert value("edge", "outvote_edge_refused_requests_total", status="404") == 1
+    assert value("edge", "outvote_edge_refused_requests_total", status="409") == 2
     kept = value("edge", "outvote_edge_messages_kept")
     assert kept == value("server", "outvote_task_messages_total", task="shop", direction="up") > 0
     assert value("edge", "outvote_edge_messages_waiting") == 0

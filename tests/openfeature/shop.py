@@ -19,7 +19,8 @@ HERE = Path(__file__).parent
 MEANS = {"red": 0.1, "green": 0.9, "blue": 0.1, "true": 0.9, "false": 0.1}
 """What buttons earn."""
 SHOP: dict[str, Any] = {
-    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "epsilon": 0, "delta": 0.1,
+    "name": "shop", "protocol": "tally", "variants": ["red", "green"], "sites": 1, "reward_window": 1,
+    "epsilon": 0, "delta": 0.1,
 }  # fmt: skip
 SWITCH = {**SHOP, "name": "switch", "variants": ["true", "false"]}
 
@@ -36,6 +37,12 @@ def tasks(edge: Running) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in request(f"{edge.url('edge')}/v1/tasks")["tasks"]}
 
 
+def counts(edge: Running, task: str = "shop") -> tuple[int, int]:
+    """Decisions, and how many of them have a reward."""
+    seen = tasks(edge)[task]["seen"]
+    return sum(each["decisions"] for each in seen), sum(each["rewards"] for each in seen)
+
+
 def play(edge: Running, event: Callable[[], object], task: str = "shop") -> None:
     """Events, some at a time, until the edge knows the winner."""
 
@@ -47,6 +54,14 @@ def play(edge: Running, event: Callable[[], object], task: str = "shop") -> None
         return False
 
     until(over, "the winner comes out")
+
+
+def end(shop: dict[str, Any]) -> None:
+    """Let go of what `stock_shop.py` has opened."""
+    provider = shop["flags"].provider
+    api.clear_providers()
+    provider.session.close()
+    shop["edge"].close()
 
 
 def buys(rng: random.Random, variant: object) -> float:

@@ -8,17 +8,16 @@ EDGE = os.environ.get("OUTVOTE_EDGE", "http://127.0.0.1:8700")
 
 set_provider_and_wait(OFREPProvider(EDGE))
 flags = get_client()
+edge = httpx.Client(base_url=EDGE)
 
 
-def button() -> tuple[str, str | None]:
-    """The variant to show, and the ticket of this decision: keep both until you know what came of it."""
+def button() -> tuple[str, str]:
+    """The variant to show, and the ticket of this decision: keep it until you know what came of it."""
     shown = flags.get_string_details("shop", "green")
-    ticket = shown.flag_metadata.get("ticket")  # none, if no edge answered and the default is shown
-    return shown.value, None if ticket is None else str(ticket)
+    return shown.value, str(shown.flag_metadata.get("ticket", "uncounted"))  # none, if no edge answered
 
 
-def earned(variant: str, ticket: str | None, reward: float) -> None:
-    """From 0 to 1; once for each decision."""
-    if ticket is not None:
-        told = {"variant": variant, "ticket": ticket, "reward": reward}
-        httpx.post(f"{EDGE}/v1/tasks/shop/reward", json=told).raise_for_status()
+def earned(ticket: str, reward: float) -> None:
+    """What it earned, from 0 to 1; it may be sent again."""
+    if ticket != "uncounted":
+        edge.post("/v1/tasks/shop/reward", json={"ticket": ticket, "reward": reward}).raise_for_status()

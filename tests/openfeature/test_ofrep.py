@@ -5,7 +5,6 @@ In process, without a network; the stock clients have their own tests beside.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +14,13 @@ import httpx
 import pytest
 
 from helpers.edge_http import ARMS, ask, client_of, eliminate, host, read_metrics, task, within_deadline
-from outvote.edge.api import make_app
 from outvote.edge.bodies import LARGEST_BODY
 from outvote.edge.hosted_task import HostedTask
 from outvote.edge.ofrep import FLAGS, LONGEST_TAG, MOST_TAGS
-from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.site import Edge
 
 ONE = f"{FLAGS}/shop"
-EXPOSED = "/v1/tasks/shop/exposed"
+TICKET = r"[A-Za-z0-9_-]{8}(\.\d+){3}\.\d{13}"
 MARK = "zebra7531"
 
 
@@ -39,24 +37,30 @@ def bulk(edge: Edge, tag: str | None = None) -> httpx.Response:
 # ---- one flag
 
 
-def test_one_evaluation_is_one_decision(edge: Edge) -> None:
+def test_one_evaluation_is_one_decision_and_its_ticket_is_good_for_the_reward(edge: Edge) -> None:
     hosted = host(edge, task())
-    app = make_app(edge)
+    for number, arm in enumerate(ARMS, 1):
+        body = {"context": {"targetingKey": "visitor", "any": [1, {"thing": None}]}}
+        found = ask(edge, "POST", ONE, json=body).json()
+        ticket = found["metadata"]["ticket"]
+        assert re.fullmatch(TICKET, ticket)
+        told = {"key": "shop", "reason": "SPLIT", "variant": arm, "value": arm}
+        assert found == told | {"metadata": {"ticket": ticket}}
+        assert ask(edge, "POST", "/v1/tasks/shop/reward", json={"ticket": ticket, "reward": 1}).status_code == 204
+        assert sum(hosted.player.decisions.seen.decisions) == number
+    assert hosted.player.decisions.seen.rewards == [1, 1, 1]
+
+
+def test_evaluations_of_one_flag_are_in_the_metrics_and_those_of_all_flags_are_not(edge: Edge) -> None:
+    host(edge, task())
 
     async def scenario() -> None:
-        for ticket, arm in enumerate(ARMS):
-            body = {"context": {"targetingKey": "visitor", "any": [1, {"thing": None}]}}
-            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://edge") as client:
-                found = (await client.post(ONE, json=body)).json()
-                told = {"key": "shop", "reason": "SPLIT", "variant": arm, "value": arm}
-                assert found == told | {"metadata": {"ticket": str(ticket)}}
-                reward = {"variant": arm, "ticket": found["metadata"]["ticket"], "reward": 1}
-                assert (await client.post("/v1/tasks/shop/reward", json=reward)).status_code == 204
-                figures = read_metrics((await client.get("/metrics")).text)
-                assert figures["outvote_edge_decisions_total"] == ticket + 1
+        async with client_of(edge) as client:
+            for path in (ONE, FLAGS, FLAGS):
+                assert (await client.post(path)).status_code == 200
+            assert read_metrics((await client.get("/metrics")).text)["outvote_edge_decisions_total"] == 1
 
-    asyncio.run(scenario())
-    assert hosted.player.snapshot()["pulls"] == [1, 1, 1]
+    within_deadline(scenario())
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"context": {}}', b'{"context": {"a": 1}, "more": [2]}'])
@@ -86,7 +90,8 @@ def test_reasons_say_whether_the_task_explores_has_ended_or_is_killed(edge: Edge
     def look() -> None:
         one, many = ask(edge, "POST", ONE).json(), flags(bulk(edge))["shop"]
         assert one["reason"] == many["reason"]
-        assert ("exposure" in many["metadata"]) == (one["reason"] == "SPLIT")
+        assert many["metadata"] == {"ticket": "uncounted"}
+        assert (one["metadata"] != {"ticket": "uncounted"}) == (one["reason"] == "SPLIT")
         if one["reason"] != "SPLIT":
             assert one["variant"] == many["variant"]
         seen.append((one["reason"], one["variant"] if one["reason"] != "SPLIT" else ""))
@@ -108,19 +113,14 @@ def test_reasons_say_whether_the_task_explores_has_ended_or_is_killed(edge: Edge
     ]  # fmt: skip
 
 
-def test_what_was_shown_while_nothing_is_learnt_has_a_ticket_that_counts_nothing(edge: Edge) -> None:
+def test_what_is_served_while_nothing_is_learnt_has_a_ticket_that_counts_nothing(edge: Edge) -> None:
     hosted = host(edge, task())
     edge.on_record("outvote.live.shop-1.kill.0", b"true")
     before = hosted.player.snapshot()
     found = ask(edge, "POST", ONE).json()
-    assert found["metadata"]["ticket"] == str(NO_TICKET)
-    assert ask(edge, "POST", EXPOSED, json={"variant": ARMS[1]}).json() == {
-        "variant": ARMS[1],
-        "ticket": str(NO_TICKET),
-    }
-    for ticket in (str(NO_TICKET), None):
-        body = {"variant": found["variant"], "ticket": ticket, "reward": 1}
-        assert ask(edge, "POST", "/v1/tasks/shop/reward", json=body).status_code == 204
+    assert found["metadata"] == {"ticket": "uncounted"}
+    body = {"variant": found["variant"], "ticket": "uncounted", "reward": 1}
+    assert ask(edge, "POST", "/v1/tasks/shop/reward", json=body).status_code == 204
     assert hosted.player.snapshot() == before
 
 
@@ -207,7 +207,7 @@ def test_what_is_asked_in_bulk_decides_nothing(edge: Edge) -> None:
     found = flags(bulk(edge))["shop"]
     assert found == {
         "key": "shop", "reason": "SPLIT", "variant": found["variant"], "value": found["variant"],
-        "metadata": {"exposure": True},
+        "metadata": {"ticket": "uncounted"},
     }  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def test_an_assignment_is_kept_while_its_arms_remain(edge: Edge) -> None:
     answer = bulk(edge, tag)
     changed = flags(answer)
     assert changed["shop"]["variant"] == str((mine + 1) % 20)
-    assert (changed["shop"]["reason"], changed["shop"]["metadata"]) == ("STATIC", {})
+    assert changed["shop"]["reason"] == "STATIC"
     assert changed["web"] == first["web"]  # that one is kept
     assert bulk(edge, answer.headers["etag"]).status_code == 304
 
@@ -323,47 +323,3 @@ def test_a_tag_too_long_for_a_head_is_not_sent_and_many_tags_are_not_all_compare
     answer = bulk(edge, tag)
     assert "etag" not in answer.headers
     assert len(flags(answer)) == len(names) + 1
-
-
-# ---- exposures
-
-
-def test_an_exposure_is_a_decision_of_its_arm(edge: Edge) -> None:
-    hosted = host(edge, task("tally"))
-    for arm in (ARMS[2], ARMS[2], "green", ARMS[0], ARMS[1]):
-        shown = ask(edge, "POST", EXPOSED, json={"variant": arm}).json()
-        assert shown["variant"] == arm
-        reward = {"variant": shown["variant"], "ticket": shown["ticket"], "reward": 1}
-        assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 204
-        assert ask(edge, "POST", "/v1/tasks/shop/reward", json=reward).status_code == 409
-    assert sum(row[5] for row in hosted.player.snapshot()["batches"]) == 5
-
-
-def test_an_arm_that_is_out_counts_nothing_when_it_is_shown(edge: Edge) -> None:
-    hosted = host(edge, task())
-    eliminate(hosted, 1)
-    before = hosted.player.snapshot()
-    assert ask(edge, "POST", EXPOSED, json={"variant": ARMS[1]}).json()["ticket"] == str(NO_TICKET)
-    assert hosted.player.snapshot() == before
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "status"),
-    [
-        (EXPOSED, b"", 400),
-        (EXPOSED, b"{}", 422),
-        (EXPOSED, b'{"variant": null}', 422),
-        (EXPOSED, b'{"variant": "green", "user": 1}', 422),
-        (EXPOSED, b'{"variant": "nobody"}', 404),
-        (EXPOSED, b" " * (LARGEST_BODY + 1), 413),
-        ("/v1/tasks/nobody/exposed", b'{"variant": "green"}', 404),
-    ],
-)
-def test_an_exposure_that_cannot_be_is_refused(path: str, body: bytes, status: int, edge: Edge) -> None:
-    hosted = host(edge, task())
-    before = hosted.player.snapshot()
-    answer = ask(edge, "POST", path, content=body)
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert hosted.player.snapshot() == before
-    assert ask(edge, "GET", EXPOSED).headers["allow"] == "POST"

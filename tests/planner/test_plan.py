@@ -13,10 +13,10 @@ from outvote.core.errors import InvalidSettings
 from outvote.core.registry import REGISTRY
 from outvote.core.task import Task
 from outvote.planner import families
-from outvote.planner.duration import duration
 from outvote.planner.estimate import Estimate
 from outvote.planner.plan import Option, Plan, make, tasks
 from outvote.planner.question import ask
+from outvote.presenters.durations import duration
 from outvote.simulation import simulate
 
 PROBLEM_1 = (0.7, 0.5, 0.3, *(0.1,) * 7)

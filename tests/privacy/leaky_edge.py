@@ -9,7 +9,9 @@ import sys
 from typing import Any
 
 from outvote.cli.main import main
+from outvote.core.decisions import Decisions, Ticket
 from outvote.edge import api as edge_api
+from outvote.edge.hosted_task import HostedTask
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
 from outvote.engine.nats_log import NatsLog
@@ -64,21 +66,34 @@ def leak_into_payload() -> None:
     NatsLog.append = storing  # type: ignore[method-assign]
 
 
-def leak_by_time() -> None:
-    """Messages leave with the event that completes them."""
-    reward = Edge.reward
+def leak_by_closing_early() -> None:
+    """A group is counted with its last decision, and its message leaves at once."""
+    decide = Edge.decide
     sending: set[asyncio.Task[None]] = set()
 
-    def rewarding(self: Edge, task: Any, *arguments: Any) -> None:
-        reward(self, task, *arguments)
+    def deciding(self: Edge, task: HostedTask) -> Ticket:
+        ticket = decide(self, task)
+        task.new += task.player.tick(self.now() + 2 * task.player.decisions.window)
         if task.new:
             self.flush()
             sending.add(asyncio.get_running_loop().create_task(self.send()))
+        return ticket
 
-    Edge.reward = rewarding  # type: ignore[method-assign,assignment]
+    Edge.decide = deciding  # type: ignore[method-assign]
 
 
-LEAKS = {"log": leak_into_log, "store": leak_into_store, "payload": leak_into_payload, "time": leak_by_time}
+def leak_by_exact_times() -> None:
+    """A group is counted exactly one window after its last decision."""
+    Decisions._longest_delay = 0  # type: ignore[method-assign,assignment]
+
+
+LEAKS = {
+    "log": leak_into_log,
+    "store": leak_into_store,
+    "payload": leak_into_payload,
+    "early": leak_by_closing_early,
+    "exact": leak_by_exact_times,
+}
 
 if __name__ == "__main__":
     LEAKS[sys.argv[1]]()

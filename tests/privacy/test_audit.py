@@ -24,7 +24,7 @@ LEAKY = str(Path(__file__).with_name("leaky_edge.py"))
 
 def audited(protocol: str, **options: Any) -> judge.Verdict:
     rate = options.pop("rate", 1000)
-    chosen = judge.choose(protocol=protocol, **{"sites": 2, "variants": 2, **options})
+    chosen = judge.choose(protocol=protocol, **{"sites": 2, "variants": 2, "reward_window": 2.0, **options})
     return asyncio.run(judge.audit(replace(chosen, rate=rate)))
 
 
@@ -32,11 +32,11 @@ def audited(protocol: str, **options: Any) -> judge.Verdict:
     ("protocol", "options"),
     [
         ("tally", {"privacy_budget": 1.0}),
-        ("tally", {"reward_window": 0.2, "rate": 300}),
+        ("tally", {"reward_window": 1.0, "rate": 300}),
         ("dme", {}),
         ("edme", {}),
     ],
-    ids=["tally with a budget", "tally with a window", "dme", "edme"],
+    ids=["tally with a budget", "tally", "dme", "edme"],
 )
 def test_passes_on_every_protocol(protocol: str, options: dict[str, Any]) -> None:
     verdict = audited(protocol, **options)  # false alarms: at most 3 in 10,000 (by the tests of times)
@@ -65,7 +65,8 @@ def test_passes_on_every_protocol(protocol: str, options: dict[str, Any]) -> Non
         ("log", "marker", "logs: site-"),
         ("store", "marker", "files of sites: site-"),
         ("payload", "marker", "traffic: connection"),
-        ("time", "time", "the times of messages"),
+        ("early", "time", "the times of messages"),
+        ("exact", "time", "the times of messages"),
     ],
 )
 def test_fails_when_a_leak_is_planted(leak: str, kind: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:

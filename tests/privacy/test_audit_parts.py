@@ -9,12 +9,14 @@ import json
 import shutil
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 
+from outvote.core.decisions import Ticket
 from outvote.core.messages import Tally
 from outvote.core.task import Task
 from outvote.edge.site import TICK
@@ -52,51 +54,57 @@ def test_a_marker_is_found_in_every_form(form: str) -> None:
     assert len(FORMS) == 10
 
 
-def ticking(n: int, rng: np.random.Generator, *, edges: int = 4) -> list[times.Timed]:
-    """Messages as ticks alone send them."""
+TASK = Task(arms=3, players=["paris"], epsilon=0.0, delta=0.1, protocol="tally", reward_window=20.0)
+"""Groups are held back for up to 2 seconds after their window."""
+
+
+def honest(n: int, rng: np.random.Generator, *, edges: int = 4, groups: int = 1) -> list[times.Timed]:
+    """Messages as an edge sends them that keeps the rules; each is completed by so many groups."""
     found = []
     for edge in range(edges):
-        keep, send = (np.cumsum(TICK * (0.5 + rng.random(200))) for _ in range(2))
-        for moment in 2 + 6 * rng.random(n // edges):
-            sent = send[np.searchsorted(send, keep[np.searchsorted(keep, moment)])]
-            found.append(times.Timed(f"site-{edge}", moment, moment + 0.002, float(sent)))
+        keep, send = (np.cumsum(TICK * (0.5 + rng.random(400))) for _ in range(2))
+        for _ in range(n // edges):
+            ends = 2 + 6 * rng.random() + 0.01 * np.arange(groups)
+            closed = max(ends + 20 + 2 * rng.random(groups))
+            sent = send[np.searchsorted(send, keep[np.searchsorted(keep, closed)])]
+            found.append(times.Timed(f"site-{edge}", tuple(map(float, ends)), float(sent)))
     return found
 
 
-def test_times_by_ticks_alone_pass_and_so_do_later_ones() -> None:
-    rng = np.random.default_rng(5)  # false alarms: at most 3 in 10,000 for each of the two, which the seed excludes
-    honest = ticking(60, rng)
-    assert times.judged(honest).findings == []
-    late = [times.Timed(each.edge, each.complete, each.answered, each.sent + rng.exponential(0.1)) for each in honest]
-    assert times.judged(late).findings == []
+@pytest.mark.parametrize("groups", [1, 4])
+def test_times_of_an_honest_edge_pass_and_so_do_later_ones(groups: int) -> None:
+    rng = np.random.default_rng(5)  # false alarms: at most 2 in 10,000 for each of the two, which the seed excludes
+    timed = honest(60, rng, groups=groups)
+    found = times.judged(TASK, timed)
+    assert found.findings == []
+    assert found.p_values.keys() == {"too soon", "too regular"}
+    late = [replace(each, sent=each.sent + rng.exponential(0.1)) for each in timed]
+    assert times.judged(TASK, late).findings == []
 
 
 @pytest.mark.parametrize(
     ("delay", "name"),
     [
-        (lambda rng: 0.001, "within the request"),
-        (lambda rng: 0.03 * rng.random(), "too soon"),
-        (lambda rng: 0.25 + 0.01 * rng.random(), "too regular"),
+        (lambda rng: 19.9, "within the window"),
+        (lambda rng: 20.3 + 0.1 * rng.random(), "too soon"),
+        (lambda rng: 21.8 + 0.2 * rng.random(), "too regular"),
     ],
-    ids=["at once", "soon after", "always a quarter of a second later"],
+    ids=["before the window has passed", "one window later", "always as late"],
 )
 def test_times_that_tell_of_events_are_found(delay: Callable[[np.random.Generator], float], name: str) -> None:
     rng = np.random.default_rng(6)
-    bad = [
-        times.Timed(each.edge, each.complete, each.answered, each.complete + delay(rng)) for each in ticking(60, rng)
-    ]
-    assert any(f"{name}:" in each.what for each in times.judged(bad).findings)
+    bad = [replace(each, sent=each.ends[0] + delay(rng)) for each in honest(60, rng)]
+    assert any(each.what.startswith(f"{name}:") for each in times.judged(TASK, bad).findings)
 
 
-def test_four_votes_sent_at_once_are_enough_to_be_found() -> None:
+def test_four_votes_sent_a_window_after_their_decisions_are_enough_to_be_found() -> None:
     rng = np.random.default_rng(7)
-    bad = [times.Timed(each.edge, each.complete, each.answered, each.complete + 0.02) for each in ticking(4, rng)]
-    assert any("too soon:" in each.what for each in times.judged(bad).findings)
+    bad = [replace(each, sent=each.ends[-1] + 20.01) for each in honest(4, rng, groups=4)]
+    assert any("too soon:" in each.what for each in times.judged(TASK, bad).findings)
 
 
 # ---- what an edge may say
 
-TASK = Task(arms=3, players=["paris"], epsilon=0.0, delta=0.1, protocol="tally")
 LIFE = "0123456789abcdef"
 KNOWN = frames.Known("task-1", {"paris": LIFE}, 2)
 GREETING = {
@@ -165,6 +173,8 @@ def test_what_an_edge_says_is_explained_to_the_last_word() -> None:
         ({"header": b"NATS/1.0\r\nUser: anna\r\n\r\n"}, "a message has one header"),
         ({"asked": {**ASKED, "user": "anna"}}, "user is no field"),
         ({"asked": {**ASKED, "tasks": {"anna": 1}}}, "a task that there is not"),
+        ({"asked": {**ASKED, "reports": {"anna": {"decisions": 100}}}}, "a task that there is not"),
+        ({"asked": {**ASKED, "reports": {"task-1": {"user": 100}}}}, "reports.task-1.user is no field"),
         ({"asked": {**ASKED, "tasks": {"task-1": 1762}}}, "1762 eliminations known, of 2"),
         ({"asked": {"incarnation": LIFE}}, "a question has an incarnation and tasks"),
         ({"replies": (3, 5, 9)}, "equal steps"),
@@ -181,7 +191,8 @@ def test_a_word_too_many_is_found(changed: dict[str, object], finding: str) -> N
 def test_a_payload_is_compared_with_its_events() -> None:
     coder = Coder(TASK)
     arm = coder.read_up(UpSubject("paris", "task-1", LIFE, 0), b"\x50").arm
-    events = {"paris": [Event(arm, 0, reward, (0.1, 0.2), (0.3, 0.4)) for reward in (1, 0, 0)]}
+    tickets = [Ticket("AAAAAAAA", 0, arm, place, 1_700_000_000_000) for place in range(3)]
+    events = {"paris": [Event(ticket, int(ticket.place == 0), (0.1, 0.2), True) for ticket in tickets]}
 
     def accounted(payload: bytes, bits: int = 2, those: dict[str, list[Event]] = events) -> list[str]:
         sent = [frames.Sent(1.0, UpSubject("paris", "task-1", LIFE, 0), payload)]
@@ -194,6 +205,8 @@ def test_a_payload_is_compared_with_its_events() -> None:
     assert accounted(coder.up(Tally(arm, 2, 3, 0))) == ["it is not the sum of its events' rewards"]
     assert accounted(right, bits=3) == ["the server counted 3 bits, on the wire were 2"]
     assert "no message of the task" in accounted(b"anna")[0]
+    unsure = {"paris": [replace(events["paris"][0], in_time=False), *events["paris"][1:]]}
+    assert accounted(coder.up(Tally(arm, 0, 3, 0)), those=unsure) == accounted(right, those=unsure) == []
     few = {"paris": events["paris"][:2]}
     assert accounted(right, those=few)[0] == "a message speaks of 2 events, the floor is 3"
 

@@ -11,68 +11,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outvote.core import protocols
-from outvote.core.errors import NoOutstandingDecision, UnknownTicket
+from outvote.core.decisions import Ticket
+from outvote.core.errors import UnknownDecision
 from outvote.core.messages import Elimination, Tally
 from outvote.core.task import Task
 
-STEPS = ("decide", "decide", "expose", "answer", "answer", "answer", "forget", "close", "eliminate", "restart")
+STEPS = ("decide", "decide", "decide", "answer", "answer", "forget", "wait", "save", "eliminate", "restart", "crash")
 
 
-@pytest.mark.parametrize("window", [None, 5.0])
+@pytest.mark.parametrize("window", [0.0, 5.0])
 @given(
     floor=st.integers(2, 9),
     budget=st.sampled_from([None, 1.0]),
     steps=st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1000)), max_size=250),
 )
 def test_every_tally_speaks_of_as_many_events_as_it_says_and_no_fewer_than_the_floor(
-    window: float | None, floor: int, budget: float | None, steps: list[tuple[str, int]]
+    window: float, floor: int, budget: float | None, steps: list[tuple[str, int]]
 ) -> None:
-    """Windows, rewards that never come, late ones, exposures out of turn, eliminations, crashes."""
+    """Windows, rewards that never come, late ones, eliminations, restarts, crashes."""
     task = Task(
         arms=3, players=2, epsilon=0.0, delta=0.1, protocol="tally", floor=floor, reward_window=window,
         privacy_budget=budget,
     )  # fmt: skip
     rng = random.Random(0)
     player = protocols.player(task, 0, rng=rng)
-    shown: Counter[int] = Counter()
-    answered: Counter[int] = Counter()
-    waiting: list[tuple[int, int]] = []
-    saved = player.snapshot(), shown.copy(), answered.copy()
-    sent: dict[int, Tally] = {}
-
-    def send(messages: object) -> None:
-        for message in messages:  # type: ignore[attr-defined]
-            assert message.sequence not in sent
-            sent[message.sequence] = message
-            events = (shown if window else answered)[message.sequence]
-            assert message.trials >= floor
-            assert events >= message.trials, "it speaks of events that there were not"
-
+    now = 0
+    decided: Counter[int] = Counter()
+    waiting: list[Ticket] = []
+    saved = player.snapshot(), decided.copy()
+    sent: set[int] = set()
     for step, number in steps:
         if step == "decide":
-            waiting.append(player.decide())
-            shown[waiting[-1][1]] += 1
-        elif step == "expose" and (ticket := player.expose(number % 3)) is not None:
-            waiting.append((number % 3, ticket))
-            shown[ticket] += 1
+            ticket = player.decide(now)
+            if ticket.group >= 0:
+                waiting.append(ticket)
+                decided[ticket.group] += 1
         elif step == "answer" and waiting:
-            arm, ticket = waiting.pop(number % len(waiting))
-            with suppress(NoOutstandingDecision, UnknownTicket):  # of a decision that a crash took, or was given up
-                messages = player.reward(arm, number % 2, ticket=ticket)
-                answered[ticket] += 1
-                send(messages)
-                saved = player.snapshot(), shown.copy(), answered.copy()  # as an edge does with a message
+            with suppress(UnknownDecision):  # a crash took the decision
+                player.reward(waiting.pop(number % len(waiting)), number % 2, now)
         elif step == "forget" and waiting:
             waiting.pop(number % len(waiting))
-        elif step == "close":
-            for ticket in player.take_full():
-                send(player.close(ticket))
-                saved = player.snapshot(), shown.copy(), answered.copy()
+        elif step == "wait":
+            now += 10 * number
+        elif step == "save":
+            saved = player.snapshot(), decided.copy()
         elif step == "eliminate" and number % 10 == 0:
             player.receive(Elimination((number // 10 % 3,)))
-        elif step == "restart":
+        elif step in ("restart", "crash"):
+            if step == "restart":
+                saved = player.snapshot(), decided.copy()
             player = protocols.restore(task, saved[0], rng=rng)  # type: ignore[assignment]
-            shown, answered = saved[1].copy(), saved[2].copy()
+            player.resume(now, crashed=step == "crash")
+            decided = saved[1].copy()
+        messages = player.tick(now)
+        for message in messages:
+            assert isinstance(message, Tally)
+            assert message.sequence not in sent
+            sent.add(message.sequence)
+            assert decided[message.sequence] == message.trials >= floor
+        if messages:
+            saved = player.snapshot(), decided.copy()  # as an edge does with a message
 
 
 @pytest.mark.parametrize("protocol", ["dme", "edme"])
@@ -83,8 +81,9 @@ def test_a_vote_comes_after_an_epoch_of_every_arm(protocol: str) -> None:
     player = protocols.player(task, 0)
     events = 0
     while True:
-        arm, ticket = player.decide()
+        ticket = player.decide(events)
+        player.reward(ticket, ticket.arm / 2, events)
         events += 1
-        if player.reward(arm, arm / 2, ticket=ticket):
+        if player.tick(events - 1):
             break
     assert events == 3 * epoch >= 300

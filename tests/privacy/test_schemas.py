@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 import outvote
 from outvote.core import protocols
-from outvote.core.errors import MalformedMessage, NoOutstandingDecision
+from outvote.core.decisions import Capacity, Ticket
+from outvote.core.errors import MalformedMessage, UnknownDecision
 from outvote.core.messages import Elimination, Tally, Vote
 from outvote.core.task import Task
 from outvote.edge.site import Edge
@@ -37,6 +38,7 @@ from outvote.log.records import (
     switch_record,
     task_record,
 )
+from outvote.log.site_report import Notice
 from outvote.privacy import schemas
 
 SOURCE = Path(outvote.__file__).parent
@@ -51,34 +53,31 @@ def a_task(protocol: str, **options: Any) -> Task:
             "epsilon": 0.0,
             "delta": 0.1,
             "protocol": protocol,
+            "reward_window": 5.0,
             **hard,
             **options,
         }
     )
 
 
-def snapshots_of(task: Task, seed: int, steps: int = 400) -> Iterator[dict[str, Any]]:
-    """What a player's state is in a run at random: delayed, missing and late rewards, exposures, closings, news."""
+def snapshots_of(task: Task, seed: int, steps: int) -> Iterator[dict[str, Any]]:
+    """What a player's state is in a run at random: delayed, missing, late and unknown rewards, little memory, news."""
     rng = random.Random(seed)
     player = protocols.player(task, "paris", rng=rng)
-    waiting: list[tuple[int, int]] = []
-    full: list[int] = []
+    player.decisions.share(Capacity(4_000))
+    waiting: list[Ticket] = []
+    now = 0
     for _ in range(steps):
         what = rng.random()
-        if what < 0.45:
-            waiting.append(player.decide())
-        elif what < 0.5 and (ticket := player.expose(arm := rng.randrange(3))) is not None:
-            waiting.append((arm, ticket))
-        elif what < 0.93 and waiting:
-            arm, ticket = waiting.pop(rng.randrange(len(waiting)) if rng.random() < 0.5 else -1)
-            with suppress(NoOutstandingDecision):  # it was given up, and asked again
-                player.reward(arm, rng.choice([0.0, 1.0, rng.random()]), ticket=ticket)
+        if what < 0.5:
+            waiting.append(player.decide(now))
         elif what < 0.95 and waiting:
-            waiting.pop(0)  # never answered
+            ticket = waiting.pop(rng.randrange(len(waiting)) if rng.random() < 0.5 else -1)
+            with suppress(UnknownDecision):
+                player.reward(ticket._replace(place=rng.choice((0, ticket.place, 9))), rng.random(), now)
         elif what < 0.99:
-            full += player.take_full()
-            if full:
-                player.close(full.pop(0))
+            now += rng.randrange(1000)
+            player.tick(now)
         elif rng.random() < 0.15:
             player.receive(Elimination((rng.randrange(3),)))
         if rng.random() < 0.03:
@@ -86,13 +85,8 @@ def snapshots_of(task: Task, seed: int, steps: int = 400) -> Iterator[dict[str, 
 
 
 TASKS = {
-    "votes": [
-        a_task("dme"),
-        a_task("edme", instances=2),
-        a_task("dme", reward_window=5),
-        a_task("edme", reward_window=1),
-    ],
-    "tally": [a_task("tally"), a_task("tally", reward_window=5), a_task("tally", privacy_budget=1.0, floor=4)],
+    "votes": [a_task("dme"), a_task("edme", instances=2), a_task("edme", reward_window=1)],
+    "tally": [a_task("tally"), a_task("tally", privacy_budget=1.0, floor=4)],
 }
 STATES = {"votes": schemas.VOTES_STATE, "tally": schemas.TALLY_STATE}
 
@@ -100,22 +94,10 @@ STATES = {"votes": schemas.VOTES_STATE, "tally": schemas.TALLY_STATE}
 @pytest.mark.parametrize("kind", ["votes", "tally"])
 def test_a_players_state_has_the_fields_of_its_schema_and_no_other(kind: str) -> None:
     schema = STATES[kind]
-    steps = 3000 if kind == "tally" else 1500  # some fields are rare: decisions that are served and not counted
-    taken = [each for task in TASKS[kind] for seed in range(3) for each in snapshots_of(task, seed, steps)]
-    taken += [_flooded()] if kind == "tally" else []
+    taken = [each for task in TASKS[kind] for seed in range(3) for each in snapshots_of(task, seed, 1500)]
     for each in taken:
         assert schemas.unexplained(schema, each) == []
     assert schemas.seen(taken) == {each.path for each in schema.fields}
-
-
-def _flooded() -> dict[str, Any]:
-    """So many tallies wait for their window that more are served uncounted."""
-    player = protocols.player(a_task("tally", reward_window=5), "paris", rng=random.Random(0))
-    for _ in range(200 * 127):
-        player.decide()
-    for arm in range(3):
-        player.expose(arm)
-    return player.snapshot()
 
 
 def test_a_field_too_many_and_a_value_of_another_kind_are_found() -> None:
@@ -123,9 +105,9 @@ def test_a_field_too_many_and_a_value_of_another_kind_are_found() -> None:
     assert schemas.unexplained(schemas.VOTES_STATE, {**snapshot, "last_user": "anna"}) == [
         "last_user is no field of: State of a player of `dme` or `edme`"
     ]
-    row = [*snapshot["batches"][0], 1762.5]
-    assert schemas.unexplained(schemas.VOTES_STATE, {**snapshot, "batches": [row]}) == [
-        "batches[].6 is no field of: State of a player of `dme` or `edme`"
+    decisions = snapshot["decisions"] | {"groups": [["Ab12_-Zz", 0, None, [[0, 1, 2, 1.0, 1762.5]]]]}
+    assert schemas.unexplained(schemas.VOTES_STATE, {**snapshot, "decisions": decisions}) == [
+        "decisions.groups[].counts[].4 is no field of: State of a player of `dme` or `edme`"
     ]
     [found] = schemas.unexplained(schemas.VOTES_STATE, {**snapshot, "next_sequence": "anna"})
     assert found.startswith("next_sequence must be a whole number")
@@ -149,14 +131,16 @@ class ServerTarget:
 
 def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "paris.db"
-    tasks = {"votes": a_task("edme", name="a"), "tally": a_task("tally", name="b", reward_window=1, fallback="0")}
+    tasks = {
+        "votes": a_task("edme", name="a"),
+        "tally": a_task("tally", name="b", fallback="0"),
+    }
     with EdgeStore(path) as store:
         edge = Edge("paris", store, clock=lambda: 0.0)
         for task in tasks.values():
             edge.on_record(f"outvote.live.{task.name}-1.task", task_record(task))
-            for _ in range(30):
-                arm, ticket = edge.decide(edge.find(task.name))
-                edge.reward(edge.find(task.name), arm, 1.0, ticket)
+            for _ in range(100):
+                edge.reward(edge.find(task.name), edge.decide(edge.find(task.name)), 1.0)
         edge.flush()
         asked = ServerTarget()
         edge.log = asked  # type: ignore[assignment]
@@ -186,8 +170,9 @@ def test_a_store_has_the_tables_columns_and_fields_of_its_schema_and_no_other(tm
     assert schemas.seen([question]) == {each.path for each in schemas.QUESTION.fields}
 
 
-def test_no_time_is_kept_in_a_store(tmp_path: Path) -> None:
-    """The same events at other times leave the same rows: also with a window, whose end is known in memory alone."""
+def test_a_store_keeps_no_time_but_when_a_group_closes(tmp_path: Path) -> None:
+    """The same events at other times leave the same rows but for that: a window and a random delay after the last
+    decision of a group."""
     kept = []
     for clock, wall in ((5.0, 1e9), (86_400.123, 1.7e9)):
         with EdgeStore(tmp_path / f"{clock}.db") as store:
@@ -195,12 +180,17 @@ def test_no_time_is_kept_in_a_store(tmp_path: Path) -> None:
             for task in (a_task("tally", name="b", reward_window=60.0), a_task("dme", name="a", reward_window=60.0)):
                 edge.on_record(f"outvote.live.{task.name}-1.task", task_record(task))
                 for _ in range(40):
-                    arm, ticket = edge.decide(edge.find(task.name))
-                    edge.reward(edge.find(task.name), arm, 1.0, ticket)
+                    edge.reward(edge.find(task.name), edge.decide(edge.find(task.name)), 1.0)
             edge.flush()
-            assert any(task.windows for task in edge.tasks.values())
-            kept.append([store.snapshot("a-1"), store.snapshot("b-1"), store.messages("a-1"), store.messages("b-1")])
+            found = [json.loads(store.snapshot(task_id) or "") for task_id in ("a-1", "b-1")]
+            for saved in found:
+                for group in saved["player"]["decisions"]["groups"]:
+                    delay = 0 if group[2] is None else group[2] - int(wall * 1000) - 60_000
+                    group[2] = None if group[2] is None else 0 < delay <= 6_000
+                saved["player"].pop("checksum")
+            kept.append([found, store.messages("a-1"), store.messages("b-1")])
     assert kept[0] == kept[1]
+    assert True in [group[2] for group in kept[0][0][1]["player"]["decisions"]["groups"]]
 
 
 def test_an_upward_message_has_the_fields_of_its_schema_and_no_other() -> None:
@@ -261,7 +251,7 @@ def test_an_answer_has_the_fields_of_its_schema_and_no_other() -> None:
 
 def test_the_log_has_the_events_and_fields_of_its_schema_and_no_other() -> None:
     """Of every call that logs something: its words and its keywords; and of what is passed on, the keys."""
-    names: set[str] = {"failed", "interrupted", "library"}  # last words, and of libraries
+    names = {"failed", "interrupted", "library", *get_args(Notice)}  # last words, of libraries, and warnings of rewards
     keys: set[str] = {"time", "level", "event", "text"}
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")

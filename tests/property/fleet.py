@@ -34,7 +34,8 @@ class Site(AnySite):
 
     def __init__(self, task: Task, name: PlayerId) -> None:
         super().__init__(task, name)
-        self.player = new_player(task, name)
+        self.rng = random.Random(str(name))  # draws when groups close: of the site, not of the player's memory
+        self.player = new_player(task, name, self.rng)
         self.states = self.arm_states()
         self.save()
 
@@ -47,12 +48,12 @@ class Site(AnySite):
         self.disk = json.dumps({"snapshot": self.player.snapshot(), "outbox": outbox})
         self.states_on_disk = self.arm_states()
 
-    def crash(self) -> None:
+    def restart(self, *, crashed: bool) -> None:
         record = json.loads(self.disk)
-        self.player = restored_player(self.task, record["snapshot"])
+        self.player = restored_player(self.task, record["snapshot"], self.rng)
         assert self.player.snapshot() == record["snapshot"], "a restored player differs from the saved one"
+        self.player.resume(self.now, crashed=crashed)
         self.outbox = [Vote(*vote) for vote in record["outbox"]]
-        self.due = self.player.take_full()
         self.states = self.arm_states()
         assert self.states == self.states_on_disk, "a restored player has other arms than the saved one"
 
@@ -100,11 +101,11 @@ class Fleet(AnyFleet[Site]):
         name, sequence, payload = self.up[index] if again else self.up.pop(index)
         vote = self.codebook.decode_up(unpack(payload), player=name, sequence=sequence)
         assert isinstance(vote, Vote)
-        announced = self.server.receive(name, vote)
+        announced = self.server.receive(name, vote, self.draws)
         if (name, vote) in self.log:
             assert announced == [], "a vote that came again announced an arm"
             self.happened["duplicate votes"] += 1
-        self.log[name, vote] = None
+        self.log.setdefault((name, vote), self.draws)
         self.announce(announced)
         self.happened["votes held out of order"] += len(self.applied()) < len(self.log)
 
@@ -194,8 +195,8 @@ class Fleet(AnyFleet[Site]):
     def check_settled(self) -> None:
         clean = new_server(self.task)
         players = [new_player(self.task, site.name) for site in self.sites]
-        for name, vote in self.log:
-            for elimination in clean.receive(name, vote):
+        for (name, vote), at in self.log.items():
+            for elimination in clean.receive(name, vote, at):
                 for player in players:
                     player.receive(elimination)
         assert clean.eliminated == self.server.eliminated
@@ -212,8 +213,8 @@ class Fleet(AnyFleet[Site]):
 # ---- the participants, as the registry makes them but with all that a test asks them
 
 
-def new_player(task: Task, name: PlayerId) -> MedianPlayer:
-    player = protocols.player(task, name)
+def new_player(task: Task, name: PlayerId, rng: random.Random | None = None) -> MedianPlayer:
+    player = protocols.player(task, name, rng=rng)
     assert isinstance(player, MedianPlayer)
     return player
 
@@ -224,8 +225,8 @@ def new_server(task: Task) -> VoteServer:
     return server
 
 
-def restored_player(task: Task, snapshot: Mapping[str, Any]) -> MedianPlayer:
-    player = protocols.restore(task, snapshot)
+def restored_player(task: Task, snapshot: Mapping[str, Any], rng: random.Random | None = None) -> MedianPlayer:
+    player = protocols.restore(task, snapshot, rng=rng)
     assert isinstance(player, MedianPlayer)
     return player
 

@@ -1,6 +1,6 @@
 """What fleets in memory share: sites that play, are late and crash, and a link that loses, repeats and reorders.
 
-A player's snapshot and its outbox are saved in one piece before a message leaves: a crash loses rewards and
+A player's snapshot and its outbox are saved in one piece before a message leaves: a crash loses decisions, rewards and
 eliminations, never a message. The server owns nothing but its log and, somewhere behind its end, a snapshot.
 """
 
@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from outvote.core.codes import Codebook, pack
-from outvote.core.errors import InvalidEvent
+from outvote.core.decisions import Ticket
+from outvote.core.errors import UnknownDecision
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, PlayerId
 from outvote.core.task import Task
@@ -31,18 +32,18 @@ class AnySite(ABC):
     def __init__(self, task: Task, name: PlayerId) -> None:
         self.task = task
         self.name = name
+        self.now = 10**12
+        """Its clock."""
         self.outbox: list[Any] = []
         """Every message ever produced: a site keeps them until the task ends."""
-        self.unanswered: list[tuple[int, int]] = []
-        """Decisions (arm, ticket) without a reward; after a crash also those that the player has forgotten."""
-        self.due: list[int] = []
-        """Tickets to close, where the task has a reward window."""
+        self.unanswered: list[Ticket] = []
+        """Decisions without a reward; after a crash also those that the player has forgotten."""
 
     @abstractmethod
     def save(self) -> None: ...
 
     @abstractmethod
-    def crash(self) -> None: ...
+    def restart(self, *, crashed: bool) -> None: ...
 
 
 S = TypeVar("S", bound=AnySite)
@@ -64,8 +65,8 @@ class AnyFleet(ABC, Generic[S]):
         self.up: list[tuple[PlayerId, int, bytes]] = []
         """In flight: who, its sequence, the payload."""
         self.down: list[Any] = []
-        self.log: dict[tuple[PlayerId, Any], None] = {}
-        """In the order in which the server first took them, each once."""
+        self.log: dict[tuple[PlayerId, Any], int] = {}
+        """In the order in which the server first took them, each once, with the time: how many draws there were."""
         self.announced: list[Elimination] = []
         """In the order in which the server first announced them, each once."""
         self.draws = 0
@@ -75,58 +76,63 @@ class AnyFleet(ABC, Generic[S]):
     # ---- at a site
 
     def play(self, site: S, draws: int, rng: random.Random, *, prompt: bool = True) -> None:
-        """Decisions with their rewards at once; `prompt` closes batches as soon as they are full."""
+        """Decisions with their rewards at once. With `prompt` the clock moves on, so that groups close meanwhile."""
         index = self.sites.index(site)
+        pause = round(1000 * self.task.reward_window / 20) + 2
         for _ in range(draws):
-            arm, ticket = site.player.decide()
-            messages = site.player.reward(arm, self.rewards.draw(index, arm, rng), ticket=ticket)
-            if messages:
-                self.produce(site, messages)
-            if prompt and self.task.reward_window is not None:
-                self.close_due(site)
+            ticket = site.player.decide(site.now)
+            site.player.reward(ticket, self.rewards.draw(index, ticket.arm, rng), site.now)
+            site.now += rng.randrange(pause) if prompt else 0
+            self.tick(site)
         self.draws += draws
 
     def decide_ahead(self, site: S, draws: int) -> None:
-        site.unanswered += [site.player.decide() for _ in range(draws)]
+        site.unanswered += [site.player.decide(site.now) for _ in range(draws)]
         self.draws += draws
 
     def answer(self, site: S, rng: random.Random, *, share: float) -> None:
         """Rewards for a share of the unanswered decisions, in any order; the rest never gets one."""
-        index = self.sites.index(site)
+        index, seen = self.sites.index(site), site.player.decisions.seen
+        late = sum(seen.late)
         rng.shuffle(site.unanswered)
-        for arm, ticket in site.unanswered[: math.ceil(share * len(site.unanswered))]:
-            before = site.player.snapshot()
+        for ticket in site.unanswered[: math.ceil(share * len(site.unanswered))]:
             try:
-                messages = site.player.reward(arm, self.rewards.draw(index, arm, rng), ticket=ticket)
-            except InvalidEvent:  # of a batch that was asked again, or of a decision that a crash made it forget
-                assert before == site.player.snapshot(), "a refused reward changed the player"
-                self.happened["stale rewards"] += 1
-                continue
-            self.produce(site, messages)
+                site.player.reward(ticket, self.rewards.draw(index, ticket.arm, rng), site.now)
+            except UnknownDecision:  # a crash made the player forget it, or its group has closed
+                self.happened["refused rewards"] += 1
+        self.happened["late rewards"] += sum(seen.late) - late
         site.unanswered = []
+        self.tick(site)
 
-    def close_due(self, site: S) -> None:
-        """The reward window of every full batch passes."""
-        site.due += site.player.take_full()
-        due, site.due = site.due, []
-        for ticket in due:
-            self.produce(site, site.player.close(ticket))
+    def tick(self, site: S) -> None:
+        messages = site.player.tick(site.now)
+        if messages:
+            self.produce(site, messages)
 
-    def crash_site(self, site: S) -> None:
+    def wait(self, windows: float) -> None:
+        """So many reward windows pass, and a moment, at all sites."""
+        for site in self.sites:
+            site.now += round(1000 * windows * self.task.reward_window) + 1
+            self.tick(site)
+
+    def restart_site(self, site: S, *, crashed: bool) -> None:
+        """After a crash the player is the one that was saved last."""
         before = site.player.snapshot()
-        site.crash()
-        self.happened["player crashes that lost something"] += site.player.snapshot() != before
+        if not crashed:
+            site.save()
+        site.restart(crashed=crashed)
+        self.happened["player crashes that lost something"] += crashed and site.player.snapshot() != before
+        self.tick(site)
 
     def produce(self, site: S, messages: Sequence[Any]) -> None:
-        """Messages, if any: saved with the player before they are sent."""
-        if messages:
-            site.outbox += messages
-            self.produced[site.name] += messages
-            for message in messages:
-                self.ledger.send_up(site.name, message)
-            site.save()
-            self._send(site, messages)
-            self.happened["messages"] += len(messages)
+        """Messages: saved with the player before they are sent."""
+        site.outbox += messages
+        self.produced[site.name] += messages
+        for message in messages:
+            self.ledger.send_up(site.name, message)
+        site.save()
+        self._send(site, messages)
+        self.happened["messages"] += len(messages)
 
     # ---- on the link
 
@@ -175,8 +181,8 @@ class AnyFleet(ABC, Generic[S]):
         before = self.server_state(self.server)
         snapshot, position = self.server_disk
         self.server = self.task.entry.restore_server(self.task, json.loads(snapshot))
-        for name, message in list(self.log)[max(0, position - back) :]:
-            self.announce(self.server.receive(name, message))
+        for (name, message), at in list(self.log.items())[max(0, position - back) :]:
+            self.announce(self.server.receive(name, message, at))
         assert self.server_state(self.server) == before, "the log led elsewhere when it was read again"
         self.happened["server crashes that read messages again"] += len(self.log) > position
 

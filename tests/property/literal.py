@@ -74,10 +74,10 @@ class LiteralPlayer:
     """One player: the arms it may play, and M instances that see every observation."""
 
     def __init__(self, task: Task) -> None:
+        self.task = task
         self.arms = len(task.arms)
         self.remaining = list(range(self.arms))
         self.last = -1
-        self.late = 0
         self.sequence = 0
         self.instances = [LiteralInstance(task, index) for index in range(len(task.instances))]
 
@@ -88,7 +88,6 @@ class LiteralPlayer:
 
     def reward(self, arm: int, eighths: int) -> list[Vote]:
         if arm not in self.remaining:
-            self.late += 1
             return []
         self.observe(arm, eighths, pulls=1)
         return self.test()
@@ -134,7 +133,6 @@ def assert_same(player: MedianPlayer, literal: LiteralPlayer) -> None:
     """All that people can ask a player is what the literal one says."""
     assert list(player.remaining) == literal.remaining
     assert player.status == literal.status()
-    assert player.late_rewards == literal.late
     for index, instance in enumerate(literal.instances):
         assert player.epoch(index) == instance.epoch
         assert list(player.candidates(index)) == instance.candidates

@@ -43,13 +43,13 @@ class Site(AnySite):
         outbox = [astuple(tally) for tally in self.outbox]
         self.disk = json.dumps({"snapshot": self.player.snapshot(), "outbox": outbox, "heard": self.heard})
 
-    def crash(self) -> None:
+    def restart(self, *, crashed: bool) -> None:
         record = json.loads(self.disk)
         self.player = TallyPlayer.restore(self.task, record["snapshot"], self.rng)
         assert self.player.snapshot() == record["snapshot"], "a restored player differs from the saved one"
+        self.player.resume(self.now, crashed=crashed)
         self.outbox = [Tally(*tally) for tally in record["outbox"]]
         self.heard, self.early = record["heard"], {}
-        self.due = self.player.take_full()
 
     def hear(self, number: int, payload: bytes) -> None:
         """An announcement arrives; whatever can be applied now is."""
@@ -94,14 +94,14 @@ class TallyFleet(AnyFleet[Site]):
         if (name, tally) in self.log:
             dear = self.happened["duplicate tallies"] % 5 == 0  # the whole state is dear to compare
             before = self.server_state(self.server) if dear else ""
-            assert self.server.receive(name, tally) == []
+            assert self.server.receive(name, tally, self.draws) == []
             assert not dear or self.server_state(self.server) == before, "a tally that came again changed the server"
             self.happened["duplicate tallies"] += 1
             return
-        self.log[name, tally] = None
+        self.log[name, tally] = self.draws
         self.logged[tally.arm][0] += tally.trials
         self.logged[tally.arm][1] += tally.successes
-        self.announce(self.server.receive(name, tally))
+        self.announce(self.server.receive(name, tally, self.draws))
 
     def deliver_down(self, index: int, *, again: bool) -> None:
         site, number, payload = self.down[index] if again else self.down.pop(index)
@@ -111,7 +111,7 @@ class TallyFleet(AnyFleet[Site]):
     def server_state(self, server: TallyServer) -> str:
         """As text, which does not change with the server."""
         state = server.snapshot()
-        return json.dumps({key: value for key, value in state.items() if key not in ("duplicates", "checksum")})
+        return json.dumps({key: value for key, value in state.items() if key not in ("duplicates", "time", "checksum")})
 
     def send_down(self, elimination: Elimination) -> None:
         for site in self.sites:
@@ -135,10 +135,9 @@ class TallyFleet(AnyFleet[Site]):
         assert remaining, "the last arm was eliminated"
         assert remaining >= set(self.server.remaining)
         assert site.player.finished == (len(remaining) == 1)
-        batches = site.player.snapshot()["batches"]
-        assert {batch[1] for batch in batches} <= remaining
-        if self.task.reward_window is None:
-            assert len({batch[1] for batch in batches}) == len(batches), "an arm has two open tallies"
+        groups = list(site.player.decisions.groups)
+        assert all(group.counts.keys() <= remaining for group in groups)
+        assert sum(group.left > 0 for group in groups) == (not site.player.finished), "not one tally is open"
 
     def _check_server(self) -> None:
         server, arms = self.server, range(len(self.task.arms))
@@ -171,8 +170,8 @@ class TallyFleet(AnyFleet[Site]):
     def check_settled(self) -> None:
         clean = protocols.server(self.task)
         assert isinstance(clean, TallyServer)
-        for name, tally in self.log:
-            clean.receive(name, tally)
+        for (name, tally), at in self.log.items():
+            clean.receive(name, tally, at)
         assert self.server_state(clean) == self.server_state(self.server)
         assert {(name, tally.sequence) for name, tally in self.log} == {
             (name, tally.sequence) for name, tallies in self.produced.items() for tally in tallies

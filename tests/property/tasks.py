@@ -74,7 +74,7 @@ def tasks(
         "epsilon": draw(st.sampled_from([0.9, 0.95, 0.99])),
         "delta": draw(st.sampled_from([0.5, 0.9, 0.99])),
         "quorum": draw(st.sampled_from(["certified", "paper"])),
-        "reward_window": 60.0 if (draw(st.booleans()) if window is None else window) else None,
+        "reward_window": 60.0 if (draw(st.booleans()) if window is None else window) else 0.0,
     }
     # Quarters: a quorum is a real number, and may need half a vote more than a whole one.
     quarters = st.integers(1, 4 * players).map(lambda quarter: quarter / 4)

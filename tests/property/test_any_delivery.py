@@ -26,9 +26,9 @@ from .tasks import SEEDS, Rewards, ShortTask, pace, rewards, tasks
 Step = tuple[str, int]
 """What happens, and a seed for its details."""
 KINDS = (
-    *("all play", "one plays", "one plays", "decide ahead", "answer"),
+    *("all play", "one plays", "one plays", "decide ahead", "answer", "wait"),
     *("deliver", "deliver", "lose", "resend", "catch up", "settle"),
-    *("save a site", "crash a site", "save the server", "crash the server"),
+    *("save a site", "crash a site", "crash and answer", "restart a site", "save the server", "crash the server"),
 )
 PLANS = st.lists(st.tuples(st.sampled_from(KINDS), SEEDS), min_size=10, max_size=60)
 
@@ -45,8 +45,8 @@ def happen(fleet: AnyFleet[Any], kind: str, rng: random.Random) -> None:
             fleet.decide_ahead(site, rng.randint(1, 30))
         case "answer":
             fleet.answer(site, rng, share=rng.choice([0.3, 0.7, 1.0]))
-            if fleet.task.reward_window is not None:
-                fleet.close_due(site)
+        case "wait":
+            fleet.wait(rng.choice([0.1, 0.5, 1.0, 2.0]))
         case "deliver":
             fleet.deliver(rng.randint(1, 20), rng, again=0.2)
         case "lose":
@@ -60,7 +60,13 @@ def happen(fleet: AnyFleet[Any], kind: str, rng: random.Random) -> None:
         case "save a site":
             site.save()
         case "crash a site":
-            fleet.crash_site(site)
+            fleet.restart_site(site, crashed=True)
+        case "crash and answer":
+            fleet.decide_ahead(site, rng.randint(1, 30))
+            fleet.restart_site(site, crashed=True)
+            fleet.answer(site, rng, share=0.7)
+        case "restart a site":
+            fleet.restart_site(site, crashed=False)
         case "save the server":
             fleet.save_server()
         case "crash the server":
@@ -86,7 +92,7 @@ def tally_tasks(draw: st.DrawFn) -> Task:
         "code": draw(st.sampled_from([None, "binary", "truncated"])),
         "floor": draw(st.sampled_from([2, 3])),
         "privacy_budget": draw(st.sampled_from([None, None, 1.0])),
-        "reward_window": draw(st.sampled_from([None, 60.0])),
+        "reward_window": draw(st.sampled_from([0.0, 60.0])),
     }
     return Task(protocol="tally", **fields)
 
@@ -106,7 +112,8 @@ def test_whatever_happens_to_messages_and_machines_it_ends_as_its_clean_run(
 
 
 MISHAPS = {
-    *("announcements", "finished", "lost messages", "player crashes that lost something", "stale rewards"),
+    *("announcements", "finished", "lost messages", "player crashes that lost something", "late rewards"),
+    "refused rewards",
     "server crashes that read messages again",
 }
 
@@ -137,7 +144,7 @@ def seeded_votes(seed: int) -> Fleet:
     """A run that is the same for the same seed."""
     rng = random.Random(seed)
     arms, players = rng.randint(3, 6), rng.randint(2, 5)
-    shape = {"arms": arms, "players": players, "epsilon": 0.9, "delta": 0.9}
+    shape = {"arms": arms, "players": players, "epsilon": 0.9, "delta": 0.9, "reward_window": rng.choice([0.0, 60.0])}
     task: Task
     if seed % 2:
         task = ShortTask([(2, 1), (3, 1)], protocol="edme", instances=2, **shape)
@@ -151,7 +158,7 @@ def seeded_votes(seed: int) -> Fleet:
 
 def seeded_tallies(seed: int) -> TallyFleet:
     rng = random.Random(seed)
-    arms, players, window = rng.randint(4, 8), rng.randint(2, 4), rng.choice([None, 60.0])
+    arms, players, window = rng.randint(4, 8), rng.randint(2, 4), rng.choice([0.0, 60.0])
     code, floor = rng.choice(["implied", "binary"]), rng.choice([2, 3])
     task = Task(arms=arms, players=players, epsilon=0, delta=0.5, floor=floor, reward_window=window, code=code)
     shared = [8, 7, *(rng.randint(0, 4) for _ in range(arms - 2))]

@@ -94,6 +94,6 @@ def test_the_best_arm_outlives_every_arm_that_all_honest_voters_drop_before_it(d
     sent = dict.fromkeys(waiting, 0)
     while left := [player for player, order in waiting.items() if sent[player] < len(order)]:
         player = data.draw(st.sampled_from(left))
-        server.receive(player, Vote(waiting[player][sent[player]], 0, sent[player]))
+        server.receive(player, Vote(waiting[player][sent[player]], 0, sent[player]), 0)
         sent[player] += 1
         assert 0 in server.remaining or bad not in server.remaining

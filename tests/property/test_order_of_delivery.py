@@ -108,11 +108,11 @@ def test_arrival_order_and_copies_change_nothing_but_the_moment_a_vote_counts(
     for position, (player, vote) in enumerate(arrivals):
         if position == restart:
             server = restored_server(fleet.task, json.loads(json.dumps(server.snapshot())))
-        announced += server.receive(fleet.name(player), vote)
+        announced += server.receive(fleet.name(player), vote, 0)
 
     orderly, in_turn, literal = new_server(fleet.task), list[Elimination](), LiteralServer(fleet.task)
     for player, vote in in_order(arrivals):
-        in_turn += orderly.receive(fleet.name(player), vote)
+        in_turn += orderly.receive(fleet.name(player), vote, 0)
         literal.receive(player, vote)
     event("something is held at the end", len(in_order(arrivals)) < len(set(arrivals)))
     assert announced == in_turn
@@ -139,7 +139,7 @@ def test_the_same_arms_remain_in_every_order_unless_all_have_a_quorum(fleet: Bal
     for seed in (first, second):
         server = new_server(fleet.task)
         for player, vote in shuffled(fleet, random.Random(seed), copies=0.3):
-            server.receive(fleet.name(player), vote)
+            server.receive(fleet.name(player), vote, 0)
         assert server.finished == (len(server.remaining) == 1)
         assert server.winner == (server.remaining[0] if server.finished else None)
         if quorate == arms:  # the one that comes last stays
@@ -160,7 +160,7 @@ def test_a_player_that_lost_its_memory_still_has_one_vote_for_each_arm(
     rng.shuffle(arrivals)
     server = new_server(fleet.task)
     for player, vote, life in arrivals:
-        server.receive(fleet.name(player), vote, incarnation=life)
+        server.receive(fleet.name(player), vote, 0, incarnation=life)
     for instance in range(len(fleet.task.instances)):
         for arm in range(len(fleet.task.arms)):
             voters = {player for player, vote, _ in arrivals if (vote.arm, vote.instance) == (arm, instance)}

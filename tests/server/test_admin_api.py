@@ -102,6 +102,40 @@ def test_what_is_no_task_is_refused_and_nothing_is_stored(memory: MemoryEngine) 
     asyncio.run(run())
 
 
+GIVEN = "must be given: how long after a decision may its reward come"
+BOUNDS = "must be from 1 second to 7 days (1 to 604800, in seconds), got"
+
+
+@pytest.mark.parametrize(
+    ("window", "code", "says"),
+    [
+        (None, "missing", GIVEN),
+        (..., "missing", GIVEN),
+        (0, "range", f"{BOUNDS} 0"),
+        (0.5, "range", f"{BOUNDS} 0.5"),
+        (-60, "range", f"{BOUNDS} -60"),
+        (365 * 86_400, "range", f"{BOUNDS} 31536000"),
+        (float("nan"), "range", f"{BOUNDS} nan"),
+        ("20s", "type", f"{BOUNDS} '20s'"),
+        (True, "type", f"{BOUNDS} True"),
+        ([60], "type", f"{BOUNDS} [60]"),
+    ],
+)
+def test_a_task_without_a_window_from_a_second_to_seven_days_is_refused_with_that_field(
+    memory: MemoryEngine, window: object, code: str, says: str
+) -> None:
+    asked = {name: value for name, value in {**TALLY, "reward_window": window}.items() if value is not ...}
+
+    async def run() -> None:
+        async with operated(memory) as (server, client):
+            refused = await client.post("/v1/tasks", content=json.dumps(asked).encode())
+            assert refusal(refused, 422).startswith(f"reward_window {says}")
+            assert (refused.json()["field"], refused.json()["code"]) == ("reward_window", code)
+            assert (server.state.read, (await client.get("/v1/tasks")).json()["tasks"]) == (0, [])
+
+    asyncio.run(run())
+
+
 def test_a_shown_task_can_be_created_again_from_its_record(memory: MemoryEngine) -> None:
     async def run() -> None:
         async with operated(memory) as (_, client):

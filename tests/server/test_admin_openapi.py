@@ -52,16 +52,18 @@ def test_the_document_has_the_routes_of_the_application_and_no_others() -> None:
 def test_a_new_task_has_the_fields_of_the_table_and_the_defaults_of_a_task() -> None:
     assert {field.core for field in FIELDS} == set(ARGUMENTS) - {"parameters"}
     schema = openapi()["components"]["schemas"]["NewTask"]
-    assert schema["required"] == ["variants", "sites"]
+    assert schema["required"] == ["variants", "sites", "reward_window"]
     for field in FIELDS:
         if not field.is_needed:
             assert schema["properties"][field.name]["default"] == DEFAULTS[field.core]
+    assert "default" not in schema["properties"]["reward_window"], "0 is a default of simulations alone"
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        {**TALLY, "reward_window": 60},
+        {**TALLY, "reward_window": 1},
+        {**TALLY, "reward_window": 7 * 24 * 3600},
         VOTES,
         {**VOTES, "protocol": "edme", "instances": 2},
         {**VOTES, "code": "huffman", "code_weights": [1] * 4},
@@ -86,7 +88,7 @@ def test_what_is_a_task_is_valid_in_the_document(asked: dict[str, Any]) -> None:
         {"code": "morse"},
         {"name": "a b"},
         {"arms": 2},
-        {"reward_window": 0},
+        *({"reward_window": window} for window in (None, 0, 0.999, -1, 604_801, 365 * 86_400, "20s", True)),
     ],
 )
 def test_what_no_task_can_have_is_not_valid_in_the_document_and_refused(changed: dict[str, Any]) -> None:

@@ -10,9 +10,12 @@ import pytest
 
 from helpers.operating import VOTES, on_a_port, operated, vote
 from helpers.processes import DEADLINE, comes
+from outvote.log.catch_up import Question
 from outvote.log.memory import MemoryEngine
 from outvote.server import changes as module
 from outvote.server.changes import FLEET, Changes
+
+QUESTION = Question("life", {})
 
 # ---- without a network
 
@@ -148,9 +151,9 @@ def test_every_record_of_a_task_is_told_with_its_id_and_the_fleet(memory: Memory
             assert await anext(watching) == {task_id, FLEET}
             await client.put("/v1/tasks/votes/expectation", json={"traffic": 5})
             assert await anext(watching) == {task_id, FLEET}
-            server.monitor.on_question("fra")
+            server.monitor.on_question("fra", QUESTION)
             assert await anext(watching) == {FLEET}
-            server.monitor.on_question("fra")  # alive as before: no news
+            server.monitor.on_question("fra", QUESTION)  # alive as before: no news
             await client.delete("/v1/tasks/votes")
             assert await anext(watching) == {task_id, FLEET}
 

@@ -10,7 +10,7 @@ import pytest
 from helpers.operating import VOTES, operated, vote
 from helpers.processes import comes
 from outvote.edge.site import Edge
-from outvote.log.catch_up import ASK_EVERY
+from outvote.log.catch_up import ASK_EVERY, Question
 from outvote.log.memory import MemoryEngine
 from outvote.server import liveness as signs
 from outvote.server import monitor
@@ -21,6 +21,7 @@ from outvote.server.sync_server import SyncServer
 
 START = 1_000.0
 NAMED: dict[str, Any] = {**VOTES, "sites": ["ams", "fra", "lis"]}
+QUESTION = Question("life", {})
 
 
 class Clock:
@@ -137,7 +138,7 @@ def test_who_watches_is_told_that_an_edge_has_fallen_silent(
 
     async def run() -> None:
         async with operated(memory, clock=clock) as (server, _):
-            server.monitor.on_question("ams")
+            server.monitor.on_question("ams", QUESTION)
             looking = asyncio.create_task(server.look_around())
             watching = server.monitor.changes.watch()
             assert await anext(watching) == frozenset()
@@ -145,7 +146,7 @@ def test_who_watches_is_told_that_an_edge_has_fallen_silent(
             clock.now += SILENT_AFTER + 1
             assert await anext(watching) == {FLEET}
             assert server.monitor.edge_counts() == {"silent": 1}
-            server.monitor.on_question("ams")
+            server.monitor.on_question("ams", QUESTION)
             assert await anext(watching) == {FLEET}
             assert server.monitor.edge_counts() == {"alive": 1}
             looking.cancel()
@@ -178,7 +179,7 @@ def test_a_server_that_is_new_knows_from_the_log_what_edges_sent_and_in_how_many
             await vote(server, task_id, "fra", 1, life="one")
             assert not edge_named(server, "fra").several_lives
             await vote(server, task_id, "fra", 1, life="two")
-            server.monitor.on_question("ams")
+            server.monitor.on_question("ams", QUESTION)
             before = site_list(server).sites
         async with operated(memory, clock=clock) as (server, _):
             after: SiteList = site_list(server)

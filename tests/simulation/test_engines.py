@@ -98,8 +98,8 @@ def test_a_trace_a_window_and_another_code_are_for_the_core(tmp_path: Path) -> N
 class Stubborn(MedianPlayer):
     """A user's player: it never votes."""
 
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> tuple[()]:
-        super().reward(arm, reward, ticket=ticket)
+    def tick(self, now: int) -> tuple[()]:
+        super().tick(now)
         return ()
 
 

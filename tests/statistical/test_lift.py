@@ -39,12 +39,13 @@ def a_lift_misses(task: Task, means: Sequence[float], rng: random.Random, tallie
     sent, changed = 0, set[int]()
     while sent < tallies and not server.finished:
         player = rng.choice(players)
-        arm, ticket = player.decide()
-        for tally in player.reward(arm, float(rng.random() < means[arm]), ticket=ticket):
+        ticket = player.decide(0)
+        player.reward(ticket, float(rng.random() < means[ticket.arm]), 0)
+        for tally in player.tick(0):
             assert isinstance(tally, Tally)
             sent += 1
-            changed.add(arm)
-            announced = server.receive(player.player, tally)
+            changed.add(tally.arm)
+            announced = server.receive(player.player, tally, 0)
             for elimination in announced:
                 for each in players:
                     each.receive(elimination)

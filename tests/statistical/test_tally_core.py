@@ -5,7 +5,6 @@ Each test says its false-alarm rate; together they raise a false alarm with prob
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,47 +12,33 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
+from outvote.core.decisions import GROUP_COST, MAX_OPEN, Capacity
 from outvote.core.messages import Tally
 from outvote.core.tally import homogeneity
 from outvote.core.tally.homogeneity import FALSE_ALARM, Homogeneity, looks
 from outvote.core.tally.noise import Channel, binomial_law, noisy
-from outvote.core.tally.player import MOST_WAITING, TallyPlayer
+from outvote.core.tally.player import TallyPlayer
 from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
 
-from .test_reward_window import ONLY_SUCCESSES, SLOW_SUCCESSES, Reporting
+from .test_reward_window import Report, Site, only_successes, slow_failures, slow_successes, slow_variants
 
 MEANS = (0.1, 0.3, 0.8)
 WINDOW = 60.0
-
-
-SLOW_FAILURES = Reporting(success=0.5, failure=59.0)
+MEMORY = 10_000
+"""Decisions that may wait at once; 64 more for each group."""
 
 
 def run_site(
-    reporting: Reporting, *, window: float | None, between_events: float, events: int, seed: int
+    report: Report, *, between_events: float, events: int, seed: int, limit: int = MAX_OPEN
 ) -> tuple[TallyPlayer, list[Tally]]:
-    """A site with so many events: its player, and all that it has sent by the last."""
-    task = Task(arms=3, players=4, epsilon=0, delta=0.05, protocol="tally", reward_window=window)
-    player, rng = TallyPlayer(task, 0), random.Random(seed)
-    sent: list[Tally] = []
-    agenda: list[tuple[float, int, str, int, int]] = []  # time, order, what, arm, ticket
-    for event in range(events):
-        now = event * between_events
-        while agenda and agenda[0][0] <= now:
-            _, _, what, arm, ticket = heapq.heappop(agenda)
-            if what == "close":
-                sent += player.close(ticket)
-            else:
-                sent += player.reward(arm, float(what == "success"), ticket=ticket)
-        arm, ticket = player.decide()
-        success = rng.random() < MEANS[arm]
-        delay = reporting.success if success else reporting.failure
-        if delay is not None:
-            heapq.heappush(agenda, (now + delay, event, "success" if success else "failure", arm, ticket))
-        for full in player.take_full():
-            heapq.heappush(agenda, (now + WINDOW, event, "close", arm, full))
-    return player, sent
+    """A site with so many events, and memory for so many that wait: its player, and all that it has sent."""
+    task = Task(arms=3, players=4, epsilon=0, delta=0.05, protocol="tally", reward_window=WINDOW)
+    rng = random.Random(seed)
+    player = TallyPlayer(task, 0, rng)
+    player.decisions.share(Capacity(limit))
+    site = Site(player, MEANS, report, [between_events] * 3, rng)
+    return player, [tally for _ in range(events) for tally in site.step()]
 
 
 def pooled(tallies: Sequence[Tally], arm: int) -> tuple[int, int]:
@@ -65,30 +50,24 @@ def pooled(tallies: Sequence[Tally], arm: int) -> tuple[int, int]:
 # ---- what is reported sooner
 
 
-@pytest.mark.parametrize("between_events", [0.1, 0.002], ids=["few wait", "more wait than are kept"])
-@pytest.mark.parametrize(
-    "reporting",
-    [ONLY_SUCCESSES, SLOW_SUCCESSES, SLOW_FAILURES],
-    ids=["only successes", "slow successes", "slow failures"],
-)
-def test_with_a_window_the_pool_is_binomial_whatever_is_reported_sooner(
-    reporting: Reporting, between_events: float
-) -> None:
-    """Six cases of three arms, each an exact binomial test at 1e-7: a false alarm with probability 2e-6. Seed 31."""
-    player, sent = run_site(reporting, window=WINDOW, between_events=between_events, events=120_000, seed=31)
+@pytest.mark.parametrize("between_events", [0.1, 0.002], ids=["few wait", "more wait than there is memory for"])
+@pytest.mark.parametrize("report", [only_successes, slow_successes, slow_failures, slow_variants])
+def test_the_pool_is_binomial_whatever_is_reported_sooner(report: Report, between_events: float) -> None:
+    """Eight cases of three arms, each an exact binomial test at 1e-7: a false alarm with probability 3e-6. Seed 31."""
+    player, sent = run_site(report, between_events=between_events, events=120_000, seed=31, limit=MEMORY)
     for arm, mean in enumerate(MEANS):
         successes, trials = pooled(sent, arm)
         assert trials > 2_000
         assert stats.binomtest(successes, trials, mean).pvalue > 1e-7
-    # In 60 seconds 600 or 30,000 events happen; the second are more than 3·64 tallies, and some are not counted.
-    uncounted = player.snapshot()["place"] + 1 - player.snapshot()["opened"]
-    assert (uncounted > 0) == (between_events == 0.002)
-    assert len(player.snapshot()["batches"]) <= 3 * MOST_WAITING
+    # In 60 seconds 600 or 30,000 events happen; the second are more than there is memory for.
+    assert (player.decisions.uncounted > 0) == (between_events == 0.002)
+    assert player.decisions.seen.late == player.decisions.seen.refused == [0, 0, 0]
+    assert player.decisions.capacity.used <= MEMORY + GROUP_COST + 127
 
 
 def test_single_tallies_are_binomial_too() -> None:
     """Chi-square of all tallies of 127 events against their law, for the three arms: false-alarm rate 3e-7. Seed 32."""
-    _, sent = run_site(SLOW_SUCCESSES, window=WINDOW, between_events=0.1, events=250_000, seed=32)
+    _, sent = run_site(slow_successes, between_events=0.1, events=250_000, seed=32)
     for arm, mean in enumerate(MEANS):
         results = [tally.successes for tally in sent if tally.arm == arm and tally.trials == 127]
         law = binomial_law(127, mean)
@@ -101,18 +80,15 @@ def test_single_tallies_are_binomial_too() -> None:
         assert stats.chisquare(seen, expected).pvalue > 1e-7
 
 
-def test_without_a_window_only_successes_are_seen_and_all_arms_look_perfect() -> None:
-    _, sent = run_site(ONLY_SUCCESSES, window=None, between_events=1.0, events=20_000, seed=33)
-    for arm in range(3):
-        successes, trials = pooled(sent, arm)
-        assert trials > 100
-        assert successes == trials
-
-
-def test_without_a_window_rewards_at_once_are_unbiased() -> None:
-    """Three exact binomial tests at 1e-7. Seed 34."""
-    at_once = Reporting(success=0.5, failure=0.5)
-    _, sent = run_site(at_once, window=None, between_events=1.0, events=20_000, seed=34)
+def test_rewards_at_once_are_unbiased() -> None:
+    """As in simulation, without a window. Three exact binomial tests at 1e-7. Seed 34."""
+    task = Task(arms=3, players=4, epsilon=0, delta=0.05, protocol="tally")
+    player, rng = TallyPlayer(task, 0), random.Random(34)
+    sent: list[Tally] = []
+    for now in range(20_000):
+        ticket = player.decide(now)
+        player.reward(ticket, float(rng.random() < MEANS[ticket.arm]), now)
+        sent += player.tick(now)
     for arm, mean in enumerate(MEANS):
         successes, trials = pooled(sent, arm)
         assert trials > 5_000
@@ -131,10 +107,11 @@ def run_fleet(
     missed, sent = False, 0
     while sent < tallies and not server.finished:
         player = rng.choice(players)
-        arm, ticket = player.decide()
-        for tally in player.reward(arm, float(rng.random() < means[arm]), ticket=ticket):
+        ticket = player.decide(0)
+        player.reward(ticket, float(rng.random() < means[ticket.arm]), 0)
+        for tally in player.tick(0):
             sent += 1
-            for elimination in server.receive(player.player, tally):
+            for elimination in server.receive(player.player, tally, 0):
                 for each in players:
                     each.receive(elimination)
             if watch:
@@ -167,8 +144,8 @@ def test_the_noise_of_a_private_player_has_the_law_that_the_server_reckons_with(
     player = TallyPlayer(task, 0, rng)
     seen: list[int] = []
     while len(seen) < 500:
-        arm, ticket = player.decide()
-        seen += [tally.successes for tally in player.reward(arm, float(rng.random() < 0.02), ticket=ticket)]
+        player.reward(player.decide(0), float(rng.random() < 0.02), 0)
+        seen += [tally.successes for tally in player.tick(0)]
     law = Channel(127, 1.0).sent(0.02)
     expected = [500 * p for p in [*law[:7], sum(law[7:])]]
     assert stats.chisquare([*map(seen.count, range(7)), sum(z >= 7 for z in seen)], expected).pvalue > 1e-6

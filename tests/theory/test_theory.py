@@ -302,20 +302,22 @@ class Fleet:
         if self.seen[player] < len(self.announced) and rng.random() < 0.5:
             self.players[player].receive(Elimination((self.announced[self.seen[player]],)))
             self.seen[player] += 1
-        arm, ticket = self.players[player].decide()
+        ticket = self.players[player].decide(0)
+        arm = ticket.arm
         epoch = self.players[player].epoch()
         key = (player, self.lives[player], epoch, arm)
         within = self.epsilon / 4 * 0.75 ** (epoch - 1) / 2 * (1 - 1e-9) * self.off
         error = self.errors.setdefault(key, within * rng.choice([-1, 1, rng.uniform(-1, 1)]))
         reward = min(max(self.means[arm] + error, 0.0), 1.0)
-        votes = list(self.players[player].reward(arm, reward, ticket=ticket))
+        self.players[player].reward(ticket, reward, 0)
+        votes = list(self.players[player].tick(0))
         if self.reverse:
             arms = [vote.arm for vote in votes][::-1]
             votes = [Vote(arm, 0, vote.sequence) for arm, vote in zip(arms, votes, strict=True)]
         self.mail += [(player, str(self.lives[player]), vote) for vote in votes for _ in range(rng.choice([1, 1, 2]))]
         while self.mail and rng.random() < 0.4:
             sender, life, vote = self.mail.pop(rng.randrange(len(self.mail)))
-            for elimination in self.server.receive(sender, vote, incarnation=life):
+            for elimination in self.server.receive(sender, vote, 0, incarnation=life):
                 self.announced += elimination.arms
 
     def holds(self) -> bool:
@@ -361,8 +363,9 @@ def test_the_instances_of_a_certified_edme_cast_the_same_votes() -> None:
     player, rng = MedianPlayer(task, 0), random.Random(5)
     votes: list[Vote] = []
     while not player.finished:
-        arm, ticket = player.decide()
-        votes += player.reward(arm, float(rng.random() < (0.2, 0.4, 0.6, 0.8)[arm]), ticket=ticket)
+        ticket = player.decide(0)
+        player.reward(ticket, float(rng.random() < (0.2, 0.4, 0.6, 0.8)[ticket.arm]), 0)
+        votes += player.tick(0)
         assert player.candidates(0) == player.candidates(1) == player.candidates(2)
     by_instance = [[vote.arm for vote in votes if vote.instance == instance] for instance in range(3)]
     assert by_instance[0] == by_instance[1] == by_instance[2]

@@ -1,4 +1,4 @@
-"""`outvote.client` against a real edge: the common case, edges that are gone, slow or strange, and no reward twice."""
+"""`outvote.client` against a real edge: the common case, edges that are gone, slow or strange, what is sent again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import logging
 import signal
 import socket
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,18 +17,22 @@ from typing import Any
 import httpx
 import pytest
 
-from helpers.edge_http import read_metrics
 from helpers.processes import Running
 from helpers.secured_edge import secured_edge
-from outvote.client import AlreadyRewarded, AsyncClient, Client, Decision, EdgeError
+from outvote.client import AsyncClient, Client, Decision, EdgeError
 from outvote.core.task import Task
 from outvote.edge.store import EdgeStore
 
 DEADLINE = 20.0
 TASK = Task(
-    name="shop", arms=["red", "green", "blue"], players=["ams"], epsilon=0, delta=0.05, protocol="tally", floor=100
+    name="shop",
+    arms=["red", "green", "blue"],
+    players=["ams"],
+    epsilon=0,
+    delta=0.05,
+    protocol="tally",
+    reward_window=600,
 )
-"""A tally of 100: no message is completed in these tests, and every reward that was taken is in the counts."""
 REFUSAL = b'{"detail": "as it is"}'
 
 
@@ -39,20 +42,13 @@ class EdgeProcess:
     def __init__(self, folder: Path, port: str = "0") -> None:
         self._running = Running(folder, "edge", "ams", "--nats", "nats://127.0.0.1:1", "--port", port)
         self.url, self.port = self._running.url("edge"), self._running.port("edge")
-        self.task, self._before = "shop", (0, 0)
-
-    def begin(self, task: str) -> None:
-        """Another test begins, with a task of its own."""
-        self.task, self._before = task, self._totals()
+        self.task = "shop"
+        """The one of the present test."""
 
     def counts(self) -> tuple[int, int]:
-        """Decisions and rewards of this test."""
-        decisions, rewards = self._totals()
-        return decisions - self._before[0], rewards - self._before[1]
-
-    def _totals(self) -> tuple[int, int]:
-        found = read_metrics(httpx.get(self.url + "/metrics", timeout=DEADLINE, trust_env=False).text)
-        return int(found["outvote_edge_decisions_total"]), int(found["outvote_edge_rewards_total"])
+        """Decisions of this test's task, and how many of them have a reward."""
+        shown = httpx.get(f"{self.url}/v1/tasks/{self.task}", timeout=DEADLINE, trust_env=False).json()
+        return sum(each["decisions"] for each in shown["seen"]), sum(each["rewards"] for each in shown["seen"])
 
     def end(self) -> None:
         assert self._running.end(signal.SIGTERM)[0] == 0
@@ -84,7 +80,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EdgeProc
 @pytest.fixture
 def edge(lasting: tuple[EdgeProcess, Iterator[str]]) -> EdgeProcess:
     running, names = lasting
-    running.begin(next(names))
+    running.task = next(names)
     return running
 
 
@@ -182,7 +178,7 @@ def test_a_decision_is_made_and_rewarded_in_two_lines(edge: EdgeProcess, kind: K
             decision.reward(True)
         assert decision.decided
         assert decision.variant in TASK.arms
-        assert (decision.value, decision.rewarded) == (1.0, True)
+        assert decision.value == 1.0
     assert edge.counts() == (1, 1)
 
 
@@ -193,7 +189,7 @@ def test_a_block_sends_what_it_was_told_to_and_nothing_after_an_error(edge: Edge
         with client.decision(edge.task, otherwise=None):
             pass  # nor is any sent
         with client.decision(edge.task) as decision:
-            assert client.reward(decision, 0.5)  # sent by hand: not again at the end
+            assert client.reward(decision, 1)  # sent by hand, and again at the end
         with pytest.raises(ZeroDivisionError), client.decision(edge.task):
             raise ZeroDivisionError
     assert edge.counts() == (4, 2)
@@ -203,20 +199,36 @@ def test_a_later_request_rewards_a_decision_that_was_made_anew(edge: EdgeProcess
     with kind(edge.url, timeout=DEADLINE) as client:
         shown = client.decide(edge.task)
         assert client.reward(Decision(edge.task, shown.variant, shown.ticket), 1)
-        with pytest.raises(EdgeError, match="the edge answered 409") as refused:
-            client.reward(Decision(edge.task, shown.variant, shown.ticket), 1)  # nothing is left that waits
-        assert (refused.value.status, refused.value.changed_nothing) == (409, True)
-        assert not client.reward(Decision(edge.task, shown.variant, shown.ticket), 1, strict=False)
-    assert edge.counts()[1] == 1
+    assert edge.counts() == (1, 1)
 
 
-def test_a_decision_has_one_reward(edge: EdgeProcess, kind: Kind) -> None:
+def test_a_decision_may_be_rewarded_again_and_is_counted_once(edge: EdgeProcess, kind: Kind) -> None:
     with kind(edge.url, timeout=DEADLINE) as client:
-        decisions = [client.decide(edge.task) for _ in range(2)]  # of one tally: a second reward would find a place
-        client.reward(decisions[0], 1)
-        with pytest.raises(AlreadyRewarded, match="once is all"):
-            client.reward(decisions[0], 1)
-    assert edge.counts()[1] == 1
+        decisions = [client.decide(edge.task) for _ in range(2)]
+        for value in (0, 1, 1, 0.5):
+            assert client.reward(decisions[0], value)
+    assert edge.counts() == (2, 1)
+
+
+def test_a_decision_of_another_edge_is_refused(edge: EdgeProcess, kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+    with kind(edge.url, timeout=DEADLINE) as client:
+        shown = client.decide(edge.task)
+        others = Decision(edge.task, shown.variant, f"AAAAAAAA{shown.ticket[8:]}")
+        with pytest.raises(EdgeError, match=r"the edge answered 409: .* Send it to the edge that decided") as refused:
+            client.reward(others, 1)
+        assert refused.value.status == 409
+        assert not client.reward(others, 1, strict=False)
+    assert edge.counts() == (1, 0)
+    assert "failed (status 409): rewards are lost" in caplog.text
+    assert others.ticket not in caplog.text
+
+
+def test_nothing_is_sent_for_a_decision_that_is_not_counted(nobody: str, kind: Kind) -> None:
+    with kind(nobody) as client:
+        for ticket in ("uncounted", ""):
+            decision = Decision("shop", "green", ticket)
+            assert (decision.decided, decision.counted) == (bool(ticket), False)
+            assert not client.reward(decision, 1)
 
 
 def test_what_cannot_be_is_refused_before_it_is_sent(edge: EdgeProcess, kind: Kind) -> None:
@@ -248,7 +260,7 @@ def test_an_application_goes_on_without_an_edge_and_one_line_says_so(
         for _ in range(3):
             with client.decision("shop", fallback="green") as decision:
                 decision.reward(1)
-            assert (decision.variant, decision.decided, decision.rewarded) == ("green", False, False)
+            assert (decision.variant, decision.decided) == ("green", False)
         assert client.decide("shop", fallback="blue").variant == "blue"
         assert not client.reward(decision, 1)
     lines = [record for record in caplog.records if record.name == "outvote.client"]
@@ -264,7 +276,7 @@ def test_an_application_goes_on_without_an_edge_and_one_line_says_so(
 def test_without_a_fallback_the_error_says_where_nobody_answers(nobody: str, kind: Kind) -> None:
     with kind(nobody, timeout=0.2) as client, pytest.raises(EdgeError, match=f"no edge answers at {nobody}") as missing:
         client.decide("shop")
-    assert (missing.value.status, missing.value.received) == (None, False)
+    assert missing.value.status is None
 
 
 def test_trouble_is_told_again_after_it_had_ended(folder: Path, kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
@@ -298,35 +310,45 @@ def test_an_edge_that_restarts_is_waited_for(folder: Path, kind: Kind) -> None:
         restarted = threads.submit(EdgeProcess, folder, first.port)
         assert client.reward(decision, 1)
         assert client.decide("shop").decided
-        assert restarted.result().counts()[1] == 1
+        assert restarted.result().counts() == (2, 1)
         restarted.result().end()
 
 
-def test_what_may_have_been_received_is_never_sent_again(kind: Kind) -> None:
-    for answer in (None, b"", b"HTTP/1.1 ", response("503 Unavailable", REFUSAL)):  # silence, gone, broken, failed
-        patience = 1.0 if answer is None else DEADLINE
-        with answering(lambda answer=answer: answer) as (url, requests), kind(url, timeout=patience) as client:  # type: ignore[misc]
-            decision = Decision("shop", "green", "17")
-            with pytest.raises(EdgeError) as failed:
-                client.reward(decision, 1)
-            assert failed.value.received
-            assert not failed.value.changed_nothing
-            with pytest.raises(AlreadyRewarded):
-                client.reward(decision, 1)
+def test_a_reward_that_was_not_answered_is_sent_again_and_a_decision_is_not_asked_for_again(kind: Kind) -> None:
+    for answer in (b"", b"HTTP/1.1 ", response("503 Unavailable", REFUSAL)):  # gone, broken, failed
+        with answering(lambda answer=answer: answer) as (url, requests), kind(url) as client:  # type: ignore[misc]
+            with pytest.raises(EdgeError):
+                client.reward(Decision("shop", "green", "17"), 1)
+            assert len(requests) > 1
+            assert {each.split()[1] for each in requests} == {b"/v1/tasks/shop/reward"}
+            requests.clear()
             with pytest.raises(EdgeError):
                 client.decide("shop")
             assert not client.decide("shop", fallback="green").decided
-        paths = Counter(each.split()[1].rpartition(b"/")[2] for each in requests)
-        assert paths == {b"reward": 1, b"decide": 2}
+            assert len(requests) == 2
 
 
-def test_what_was_refused_may_be_rewarded_again(kind: Kind) -> None:
-    answers = [response("409 Conflict", REFUSAL), response("204 No Content", b"")]
-    with answering(lambda: answers.pop(0)) as (url, _), kind(url, timeout=DEADLINE) as client:
-        decision = Decision("shop", "green", "17")
-        with pytest.raises(EdgeError, match="409: as it is"):
-            client.reward(decision, 1)
-        assert client.reward(decision, 1)
+def test_a_reward_that_was_not_answered_is_taken_in_the_end(kind: Kind) -> None:
+    answers = [b"", response("500 Failed", REFUSAL), response("204 No Content", b"")]
+    with answering(lambda: answers.pop(0)) as (url, requests), kind(url, timeout=DEADLINE) as client:
+        assert client.reward(Decision("shop", "green", "17"), 1)
+    assert len(requests) == 3
+
+
+def test_an_edge_that_says_nothing_has_the_time_that_the_client_gives_it(kind: Kind) -> None:
+    with answering(lambda: None) as (url, requests), kind(url, timeout=0.2) as client:
+        with pytest.raises(EdgeError) as failed:
+            client.reward(Decision("shop", "green", "17"), 1)
+        assert failed.value.status is None
+        assert not client.decide("shop", fallback="green").decided
+    assert len(requests) == 2
+
+
+def test_a_reward_that_was_refused_is_not_sent_again(kind: Kind) -> None:
+    with answering(lambda: response("409 Conflict", REFUSAL)) as (url, requests), kind(url) as client:
+        with pytest.raises(EdgeError, match="409: as it is") as refused:
+            client.reward(Decision("shop", "green", "17"), 1)
+        assert (refused.value.status, len(requests)) == (409, 1)
 
 
 def test_what_is_no_edge_is_an_error_and_with_a_fallback_none(kind: Kind) -> None:
@@ -355,14 +377,7 @@ def test_threads_share_a_client(edge: EdgeProcess) -> None:
 
         list(threads.map(serve, range(80)))
         once = client.decide(edge.task)
-
-        def reward(_: int) -> bool:
-            try:
-                return client.reward(once, 1)
-            except AlreadyRewarded:
-                return False
-
-        assert sum(threads.map(reward, range(16))) == 1
+        assert all(threads.map(lambda _: client.reward(once, 1), range(16)))
     assert edge.counts() == (81, 81)
 
 
@@ -405,7 +420,7 @@ def test_a_token_and_whom_to_trust_are_all_that_a_secured_edge_needs(
         with Client(edge.url, token=edge.holders.secrets["former"], ca=edge.ca, timeout=DEADLINE) as client:
             with pytest.raises(EdgeError, match="expired") as refused:
                 client.decide("shop")
-            assert (refused.value.status, refused.value.changed_nothing) == (401, True)
+            assert refused.value.status == 401
             assert client.decide("shop", fallback="red").variant == "red"
         with Client(edge.url, token=secret) as client, pytest.raises(EdgeError, match="certificate"):
             client.decide("shop")  # an authority that this machine does not know

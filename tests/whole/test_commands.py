@@ -34,8 +34,10 @@ from outvote.cli.main import main
 from outvote.cli.serving import Failed
 from outvote.cli.task_show import when
 
-CREATE = ["create", "--name", "shop", "--variants", "red,green,blue", "--sites", "ams,fra"]
-VOTES = ["create", "--name", "votes", "--protocol", "dme", "--epsilon", ".5", "--variants", "4", "--sites", "3"]
+WINDOW = ["--reward-window", "20s"]
+CREATE = ["create", "--name", "shop", "--variants", "red,green,blue", "--sites", "ams,fra", *WINDOW]
+ELECTION = ["create", "--name", "votes", "--protocol", "dme", "--variants", "4", "--sites", "3", *WINDOW]
+VOTES = [*ELECTION, "--epsilon", ".5"]
 EXPECTED = {"traffic": 50_000, "baseline": 0.1, "difference": 0.02}
 SAID = ["--traffic", "5e4", "--baseline", ".1", "--difference", ".02"]
 MEANS = {"red": 0.2, "green": 0.9, "blue": 0.1}
@@ -62,8 +64,7 @@ def serve_users(edge: Running, name: str, events: int, rng: random.Random) -> No
     for _ in range(events):
         decision = request(f"{edge.url('edge')}/v1/tasks/{name}/decide", method="POST")
         reward = int(rng.random() < MEANS[decision["variant"]])
-        body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": reward}
-        request(f"{edge.url('edge')}/v1/tasks/{name}/reward", body)
+        request(f"{edge.url('edge')}/v1/tasks/{name}/reward", {"ticket": decision["ticket"], "reward": reward})
 
 
 def test_a_watched_task_is_printed_at_every_change_until_it_is_stopped(
@@ -310,10 +311,14 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     made = task(capsys, server, *CREATE)
     taken = refused(capsys, 1, *at, *CREATE, "--delta", ".1")
     assert taken == f"name must be a new one, got 'shop', which {made['id']} has: delta is 0.05, asked is 0.1"
-    one = ["create", "--name", "x", "--variants", "red", "--sites", "2"]
+    one = ["create", "--name", "x", "--variants", "red", "--sites", "2", *WINDOW]
     assert refused(capsys, 2, *at, *one).startswith("variants must")
-    assert "epsilon" in refused(capsys, 2, *at, *VOTES[:5], "--variants", "4", "--sites", "3")
-    assert "name must be given" in refused(capsys, 2, *at, "create", "--variants", "2")
+    assert "epsilon" in refused(capsys, 2, *at, *ELECTION)
+    for window in ("0", "0.5s", "8d"):
+        assert "from 1 second to 7 days" in refused(capsys, 2, *at, *CREATE, "--reward-window", window)
+    without = refused(capsys, 2, *at, *CREATE[: -len(WINDOW)])
+    assert without.startswith("reward_window must be given: how long after a decision may its reward come, like 60s")
+    assert "name must be given" in refused(capsys, 2, *at, "create", "--variants", "2", *WINDOW)
     file = tmp_path / "wrong.toml"
     for text, error in (
         ('name = "x"\ncolour = 3', "colour is no field of a task: use name, variants"),
@@ -363,6 +368,7 @@ def test_what_is_taken_is_refused_before_anything_is_started(
         (["server", "--host", "0.0.0.0"], "the API for operators listens at '0.0.0.0', which others can reach"),
         (["server", "--engine-host", "10.0.0.5"], "the engine listens at '10.0.0.5', which others can reach"),
         (["task", "show", ".."], "task must be a name or an id, got '..'"),
+        (["task", *CREATE, "--reward-window", "soon"], "reward_window must be a duration like 90, 60s, 30m, 2h or 1d"),
         (["task", "expect", "shop"], "nothing is expected: give --traffic, --baseline or --difference"),
         (
             ["task", *CREATE, "--baseline", ".9", "--difference", ".2"],

@@ -46,7 +46,7 @@ def told(folder: Path, *arguments: str) -> dict[str, Any]:
 def test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits(
     protocol: str, arguments: list[str], tmp_path: Path
 ) -> None:
-    story = told(tmp_path, "--protocol", protocol, *arguments)
+    story = told(tmp_path, "--protocol", protocol, "--reward-window", "1s", *arguments)
     assert (story["protocol"], story["correct"]) == (protocol, True)
     assert story["winner"] == story["variants"][story["means"].index(max(story["means"]))]
     assert {each["variant"] for each in story["eliminations"]} == set(story["variants"]) - {story["winner"]}
@@ -66,7 +66,7 @@ def test_every_protocol_ends_with_the_best_variant_and_accounts_for_its_bits(
 
 def test_the_story_is_told_in_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert main(["demo", "--sites", "2", "--variants", "3", "--rate", "400"]) == 0
+    assert main(["demo", "--sites", "2", "--variants", "3", "--rate", "400", "--reward-window", "2s"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("starting an engine, a server and 2 edges; 3 variants, tally…\n")
     assert out.count("is out") == 2
@@ -141,9 +141,9 @@ def test_what_cannot_be_is_refused_before_anything_starts(
 
 def test_the_setting_is_sized_to_end_within_a_minute() -> None:
     for protocol, most in (("tally", 5_000), ("dme", 20_000), ("edme", 20_000)):
-        setting = choose(protocol=protocol, sites=8, variants=None, rate=None, seed=0)
+        setting = choose(protocol=protocol, sites=8, variants=None, rate=None, seed=0, reward_window=10.0)
         assert setting.events <= most
         assert setting.events / setting.rate < 40
         assert len(set(setting.means)) == len(setting.task.arms)
-    large = choose(protocol="tally", sites=2, variants=50, rate=None, seed=0)
+    large = choose(protocol="tally", sites=2, variants=50, rate=None, seed=0, reward_window=10.0)
     assert len(large.task.arms) == 50

@@ -45,7 +45,12 @@ EDGES = ("ams", "fra", "lis", "oslo")
 
 def described(protocol: str, **options: Any) -> Task:
     chosen: dict[str, Any] = {"arms": 4, "players": 4, "delta": 0.5, "protocol": protocol, "name": "shop"}
-    return Task(**{**chosen, "epsilon": 0 if protocol == "tally" else 0.95, **options})
+    return Task(**{**chosen, "epsilon": 0 if protocol == "tally" else 0.95, "reward_window": 60, **options})
+
+
+def stored_at(number: int) -> float:
+    """When the log stored the record with this number, in seconds."""
+    return number + 0.125
 
 
 class Told:
@@ -56,8 +61,8 @@ class Told:
         self.state = LogState()
         self.records: list[tuple[str, bytes]] = []
         self.events: list[Event] = []
-        self.counts: list[tuple[str, str, UpMessage] | Elimination] = []
-        """What a server must know: messages that were not discounted, and eliminations, in order."""
+        self.counts: list[tuple[str, str, UpMessage, int] | Elimination] = []
+        """What a server must know: messages that were not discounted, with their times, and eliminations, in order."""
         self._coder = Coder(task)
         self._cycle = Cycle(task)
         self._store(DownSubject("shop-1", "task"), task_record(task))
@@ -67,7 +72,7 @@ class Told:
         return self.state.tasks["shop-1"]
 
     def say(self, edge: str, message: UpMessage, life: str = "life") -> None:
-        self.counts.append((edge, life, message))
+        self.counts.append((edge, life, message, int(stored_at(len(self.records) + 1) * 1000)))
         self._store(UpSubject(edge, "shop-1", life, message.sequence), self._coder.up(message))
 
     def vote(self, edge: str, *arms: int, first: int = 0, life: str = "life") -> None:
@@ -112,16 +117,16 @@ class Told:
                 if len(told) > len(server.eliminated):
                     server.adopt(told if len(told) < len(self.task.arms) else gone)
                 continue
-            edge, life, message = each
+            edge, life, message, at = each
             with suppress(OutvoteError):
-                server.receive(edge, message, incarnation=life)
+                server.receive(edge, message, at, incarnation=life)
         return server
 
     def check(self) -> None:
         """The folded state is that of a server that was told only what counts; and so it is when read later."""
         expected, late = self.fresh(), LogState()
         for number, (subject, payload) in enumerate(self.records, 1):
-            late.apply(Record(subject, payload, number, float(number)))
+            late.apply(Record(subject, payload, number, stored_at(number)))
         for fold in (self.state, late):
             found = fold.tasks["shop-1"]
             assert found.server.snapshot() == expected.snapshot()
@@ -144,7 +149,8 @@ class Told:
 
     def _store(self, where: UpSubject | DownSubject, payload: bytes) -> None:
         self.records.append((str(where), payload))
-        self.events += self.state.apply(Record(str(where), payload, len(self.records), float(len(self.records))))
+        number = len(self.records)
+        self.events += self.state.apply(Record(str(where), payload, number, stored_at(number)))
 
 
 # ---- any order of messages, eliminations and discounts
@@ -244,9 +250,37 @@ def test_tallies_after_it_count_at_once_also_of_the_same_life() -> None:
     told.check()
 
 
+def test_the_server_is_told_when_each_message_was_stored_and_a_discount_tells_it_the_same_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    received: list[tuple[str | int, int]] = []
+    receive = TallyServer.receive
+
+    def noted(self: TallyServer, player: str | int, message: Tally, at: int, **named: Any) -> list[Elimination]:
+        received.append((player, at))
+        return receive(self, player, message, at, **named)
+
+    monkeypatch.setattr(TallyServer, "receive", noted)
+    told = Told(described("tally"))  # the first record
+    for sequence, edge in enumerate(("ams", "fra", "ams", "fra")):
+        told.tally(edge, sequence, RATES[4])
+    assert received == [("ams", 2_125), ("fra", 3_125), ("ams", 4_125), ("fra", 5_125)]
+    received.clear()
+    told.discount("fra")
+    assert received == [("ams", 2_125), ("ams", 4_125)]
+    assert isinstance(told.found.server, TallyServer)
+    assert told.found.server.time == 4_125
+    received.clear()
+    told.discount("ams")
+    assert (received, told.found.server.time) == ([], 0), "nothing is left"
+    told.tally("lis", 0, RATES[4])
+    told.discount("fra")
+    assert received == [("lis", 8_125)] * 2, "what was counted again keeps its time"
+
+
 def test_a_decision_that_was_held_back_because_of_one_edge_is_due_without_it() -> None:
     told = Told(described("tally", arms=2, delta=0.05))
-    rng = random.Random(5)
+    rng = random.Random(1)
     for sequence in range(400):
         for edge in ("ams", "fra", "lis"):
             likely = (0.9, 0.3) if edge != "fra" else (0.1, 0.15)
@@ -351,18 +385,19 @@ def test_what_is_no_discount_changes_nothing_but_takes_its_number(payload: bytes
 
 def test_what_was_kept_comes_back_in_order_and_takes_few_bytes() -> None:
     kept = ReplayBuffer()
-    kept.receive(("ams", "a"), 0, b"\x80", True)
-    kept.receive(("fra", "b"), 10**16 - 1, b"", True)
+    kept.receive(("ams", "a"), 0, 0, b"\x80", True)
+    kept.receive(("fra", "b"), 10**16 - 1, 2**53, b"", True)
     kept.adopt()
-    kept.receive(("ams", "c"), 7, b"x" * 3_000, False)
-    kept.receive(("ams", "a"), 1, b"\x01\x02", True)
-    first, last = BufferedMessage("ams", "a", 0, b"\x80", True), BufferedMessage("ams", "a", 1, b"\x01\x02", True)
-    assert list(kept.excluding("fra")) == [first, None, BufferedMessage("ams", "c", 7, b"x" * 3_000, False), last]
-    assert list(kept.excluding("ams")) == [BufferedMessage("fra", "b", 10**16 - 1, b"", True), None]
+    kept.receive(("ams", "c"), 7, 1_795_000_000_123, b"x" * 3_000, False)
+    kept.receive(("ams", "a"), 1, 9, b"\x01\x02", True)
+    first, last = BufferedMessage("ams", "a", 0, 0, b"\x80", True), BufferedMessage("ams", "a", 1, 9, b"\x01\x02", True)
+    refused = BufferedMessage("ams", "c", 7, 1_795_000_000_123, b"x" * 3_000, False)
+    assert list(kept.excluding("fra")) == [first, None, refused, last]
+    assert list(kept.excluding("ams")) == [BufferedMessage("fra", "b", 10**16 - 1, 2**53, b"", True), None]
     many = ReplayBuffer()
     for number in range(1_000):
-        many.receive(("ams", "a"), number, b"\x80", True)
-    assert many.size <= 20 * 1_000
+        many.receive(("ams", "a"), number, 1_795_000_000_000 + number, b"\x80", True)
+    assert many.size <= 24 * 1_000
 
 
 # ---- what people see

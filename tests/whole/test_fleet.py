@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from faults.simulated.clock import run as in_virtual_time
 from faults.simulated.disk import Disk, MemoryStore
 from helpers.audit import sent as messages_of
 from outvote.core import protocols
-from outvote.core.errors import InvalidReward, UnknownArm, UnknownTask
+from outvote.core.decisions import Ticket
+from outvote.core.errors import InvalidReward, UnknownTask
 from outvote.core.messages import Elimination, UpMessage
 from outvote.core.task import Task
-from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
 from outvote.log.catch_up import Answer, TaskUpdate
 from outvote.log.memory import MemoryEngine
@@ -29,12 +29,15 @@ from outvote.server.sync_server import NameTaken, SyncServer
 
 EDGES = ("ams", "fra", "lis")
 MEANS = (0.9, 0.5, 0.2)
+WINDOW = 60.0
+CLOSED = 67.0
+"""So many seconds after the last decision of a group it is closed: its window, and a tenth of it at most."""
 
 
 def task(protocol: str, **options: Any) -> Task:
     epsilon = 0 if protocol == "tally" else 0.95
     chosen = {"arms": 3, "players": EDGES, "epsilon": epsilon, "delta": 0.3, "protocol": protocol, "name": "shop"}
-    return Task(**{**chosen, **options})
+    return Task(**{**chosen, "reward_window": WINDOW, **options})
 
 
 class Fleet:
@@ -43,8 +46,10 @@ class Fleet:
     def __init__(self) -> None:
         self.engine = MemoryEngine()
         self.server = SyncServer(self.engine.connect("server"))
+        self.now = 0.0
+        """The time at the edges, in seconds."""
         self.edges = {
-            name: Edge(name, MemoryStore(Disk(random.Random(name))), clock=time.monotonic, rng=random.Random(name))
+            name: Edge(name, MemoryStore(Disk(random.Random(name))), clock=lambda: self.now, rng=random.Random(name))
             for name in EDGES
         }
 
@@ -67,15 +72,25 @@ class Fleet:
             await edge.send()
         await asyncio.sleep(1.0)
 
+    async def play(self, name: str, uniform: float = 0.0) -> None:
+        """An event of which everybody hears when its window has passed."""
+        edge = self.edges[name]
+        decide(edge, uniform)
+        self.now += CLOSED
+        edge.tick()
+        if edge.tasks["shop"].unsent:
+            await self.settle()
+
     def in_log(self) -> list[int]:
         """The sequences of the messages in the log, in their order there."""
         return [where.sequence for where, _ in messages_of(self.engine.records)]
 
 
-def play(edge: Edge, events: int) -> None:
-    for _ in range(events):
-        arm, ticket = edge.decide(edge.find("shop"))
-        edge.reward(edge.find("shop"), arm, 1.0, ticket)
+def decide(edge: Edge, uniform: float = 0.0) -> Ticket:
+    """A decision of the shop, and its reward."""
+    ticket = edge.decide(edge.find("shop"))
+    edge.reward(edge.find("shop"), ticket, float(uniform < MEANS[ticket.arm]))
+    return ticket
 
 
 def by_core(described: Task, events: list[tuple[str, float]]) -> tuple[list[tuple[str, UpMessage]], list[Elimination]]:
@@ -84,11 +99,13 @@ def by_core(described: Task, events: list[tuple[str, float]]) -> tuple[list[tupl
     server = protocols.server(described)
     sent: list[tuple[str, UpMessage]] = []
     announced: list[Elimination] = []
-    for name, uniform in events:
-        arm, ticket = players[name].decide()
-        for message in players[name].reward(arm, float(uniform < MEANS[arm]), ticket=ticket):
+    for event, (name, uniform) in enumerate(events):
+        now = round(event * CLOSED * 1000)
+        ticket = players[name].decide(now)
+        players[name].reward(ticket, float(uniform < MEANS[ticket.arm]), now)
+        for message in players[name].tick(now + round(CLOSED * 1000)):
             sent.append((name, message))
-            for elimination in server.receive(name, message):
+            for elimination in server.receive(name, message, now):
                 announced.append(elimination)
                 for player in players.values():
                     player.receive(elimination)
@@ -108,11 +125,7 @@ def test_the_same_events_give_the_same_messages_and_eliminations_as_the_simulati
         fleet = Fleet()
         task_id = await fleet.create(described)
         for name, uniform in events:
-            edge = fleet.edges[name]
-            arm, ticket = edge.decide(edge.find("shop"))
-            edge.reward(edge.find("shop"), arm, float(uniform < MEANS[arm]), ticket)
-            if edge.tasks["shop"].new:
-                await fleet.settle()
+            await fleet.play(name, uniform)
         folded = fleet.server.state.tasks[task_id]
         assert folded.eliminations == announced
         in_log = messages_of(fleet.engine.records)
@@ -128,8 +141,11 @@ def test_a_name_that_is_used_again_is_a_new_task_even_for_an_edge_that_was_away(
         fleet = Fleet()
         task_id = await fleet.create(task("tally"))
         away = fleet.edges["ams"]
-        play(away, 12)
-        away.flush()  # three messages that nobody has seen
+        for _ in range(12):
+            decide(away)
+        fleet.now += CLOSED
+        away.tick()
+        assert len(away.tasks["shop"].unsent) == 3, "messages that nobody has seen"
         assert away.log is not None
         await away.log.close()
         await fleet.server.delete_task(task_id)
@@ -164,27 +180,29 @@ def test_two_servers_that_create_one_name_at_once_make_one_task() -> None:
 
 
 def test_an_edge_sends_again_what_an_engine_has_lost() -> None:
-    """The engine's disk is set back to a backup. What the log lacks then is not only what came last."""
+    """The engine's disk is set back to a backup. What the log lacks then is not only what came last: tallies close in
+    any order, each a random while after its window."""
 
     async def run() -> None:
         fleet = Fleet()
         await fleet.create(task("tally", delta=1e-9))
         edge = fleet.edges["ams"]
-        tallies = [[edge.decide(edge.find("shop")) for _ in range(3)] for _ in range(3)]
-        for turn in (1, 0, 2):
-            for arm, ticket in tallies[turn]:
-                edge.reward(edge.find("shop"), arm, 1.0, ticket)
+        for _ in range(9):
+            decide(edge)
+        while fleet.now < CLOSED:
+            fleet.now += 0.05
+            edge.tick()
             await fleet.settle()
-        assert fleet.in_log() == [1, 0, 2]
+        assert fleet.in_log() == [2, 1, 0]
         backup, fleet.engine = fleet.engine.records[:2], MemoryEngine()
         for record in backup:
             fleet.engine.store(record.subject, record.payload, lambda new: None)
         await SyncServer(fleet.engine.connect("server")).start()
         for name in EDGES:
             await fleet.connect(name)
-        assert fleet.in_log() == [1]
+        assert fleet.in_log() == [2]
         await fleet.settle()
-        assert fleet.in_log() == [1, 0, 2]
+        assert fleet.in_log() == [2, 0, 1]
 
     in_virtual_time(run())
 
@@ -199,12 +217,13 @@ def test_an_edge_without_the_task_says_so(edge: Edge) -> None:
 
 def test_an_edge_keeps_a_task_that_a_server_has_not_read_of_yet(tmp_path: Path) -> None:
     with EdgeStore(tmp_path / "ams.db") as store:
-        edge = Edge("ams", store, clock=time.monotonic)
+        now = [0.0]
+        edge = Edge("ams", store, clock=lambda: now[0])
         edge.on_record("outvote.live.shop-1.task", task_record(task("tally")))
         for _ in range(3):
-            arm, ticket = edge.decide(edge.find("shop"))
-            edge.reward(edge.find("shop"), arm, 1.0, ticket)
-        edge.flush()
+            decide(edge)
+        now[0] = CLOSED
+        edge.tick()
         edge.apply_catch_up(Answer(read=0, tasks={}))
         assert len(edge.store.messages("shop-1")) == 1
         edge.apply_catch_up(Answer(read=9, tasks={}, deleted=("shop-1",)))
@@ -216,25 +235,21 @@ def test_a_stopped_task_serves_its_fallback_learns_nothing_and_sends_nothing(tmp
     now = [0.0]
     with EdgeStore(tmp_path / "ams.db") as store:
         edge = Edge("ams", store, clock=lambda: now[0])
-        described = task("tally", arms=["red", "green", "blue"], fallback="blue", reward_window=10.0)
+        described = task("tally", arms=["red", "green", "blue"], fallback="blue")
         edge.on_record("outvote.live.shop-1.task", task_record(described))
-        decided = [edge.decide(edge.find("shop")) for _ in range(3)]
-        assert len(edge.tasks["shop"].windows) == 1
-        before = edge.tasks["shop"].player.snapshot()
+        decided = [edge.decide(edge.find("shop")) for _ in range(3)]  # a whole tally, which waits
         edge.on_record("outvote.live.shop-1.stop", b"{}")
-        assert {edge.decide(edge.find("shop")) for _ in range(5)} == {(2, NO_TICKET)}
-        arm, ticket = decided[0]
-        edge.reward(edge.find("shop"), arm, 1.0, ticket)  # it came late, and is no error
+        stopped = edge.tasks["shop"].player.snapshot()
+        assert {edge.decide(edge.find("shop")) for _ in range(5)} == {Ticket.uncounted(2)}
+        edge.reward(edge.find("shop"), decided[0], 1.0)  # it comes after the end, and is no error
         with pytest.raises(InvalidReward):
-            edge.reward(edge.find("shop"), arm, 2.0, ticket)
-        with pytest.raises(UnknownArm):
-            edge.reward(edge.find("shop"), 3, 1.0, ticket)
-        now[0] = 11.0  # the window passes
-        edge.flush()
-        assert edge.tasks["shop"].player.snapshot() == before
+            edge.reward(edge.find("shop"), decided[0], 2.0)
+        now[0] = CLOSED
+        edge.tick()
+        assert edge.tasks["shop"].player.snapshot() == stopped
         assert not store.messages("shop-1")
         again = Edge("ams", store, clock=lambda: now[0])
-        assert again.decide(again.find("shop")) == (2, NO_TICKET)
+        assert again.decide(again.find("shop")) == Ticket.uncounted(2)
 
 
 def test_a_name_is_free_again_after_the_log_was_lost(tmp_path: Path) -> None:

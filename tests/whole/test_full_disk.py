@@ -20,7 +20,10 @@ from outvote.engine.process import Engine
 
 MEANS = {"red": 0.5, "green": 0.5, "blue": 0.5}
 """No arm falls: with probability 1 − 1e-9, by the task's δ."""
+TALLY = 127
+"""All tallies have so many decisions: where fewer wait, none is still to be closed."""
 CREATE = ["create", "--name", "shop", "--variants", ",".join(MEANS), "--sites", "ams", "--delta", "1e-9"]
+CREATE += ["--reward-window", "1s", "--floor", str(TALLY)]
 SEED = 35
 
 
@@ -39,6 +42,11 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 def visitors() -> Visitors:
     return Visitors("shop", MEANS, random.Random(SEED))
+
+
+def all_counted_and_sent(edge: Running) -> None:
+    until(lambda: request(f"{edge.url('edge')}/v1/tasks/shop")["waiting"] < TALLY, "all tallies are closed")
+    sent_all(edge)
 
 
 def test_an_edge_whose_disk_is_full_ends_with_an_error_and_goes_on_when_there_is_space(
@@ -62,7 +70,7 @@ def test_an_edge_whose_disk_is_full_ends_with_an_error_and_goes_on_when_there_is
     disk.free()
     again = an_edge(start, server, "ams", "--store", str(store))
     assert people.visit(again, done=lambda view: view["messages_kept"] > len(before.messages))
-    sent_all(again)
+    all_counted_and_sent(again)
     assert again.end(signal.SIGTERM)[0] == 0
     after = read_store("ams", store)
     assert after.incarnation == before.incarnation
@@ -83,7 +91,7 @@ def test_a_server_whose_engine_has_a_full_disk_says_so_and_ends_and_goes_on_when
     edge = an_edge(start, server, "ams")
     people = visitors()
     assert people.visit(edge, done=lambda view: view.get("messages_kept", 0) >= 4)
-    sent_all(edge)
+    all_counted_and_sent(edge)
     acknowledged = read_log(server.url("nats"))
     disk.fill()
     assert people.visit(edge, done=lambda view: not well(server))  # a page that is there is filled before
@@ -97,7 +105,7 @@ def test_a_server_whose_engine_has_a_full_disk_says_so_and_ends_and_goes_on_when
     disk.free()
     ports = ["--port", server.port("server"), "--engine-port", server.port("nats")]
     server = start("server", *ports, "--store", str(disk.folder / "log"))
-    sent_all(edge)
+    all_counted_and_sent(edge)
     assert edge.end(signal.SIGTERM)[0] == 0
     store = read_store("ams", Path(edge.ready["store"]))
     until(lambda: request(server.url("server") + "/v1/tasks/shop")["messages"]["up"] == len(store.messages))

@@ -12,10 +12,11 @@ import pytest
 
 from faults.simulated.clock import run as in_virtual_time
 from helpers.edge_http import ARMS, ask, eliminate, host, task
-from helpers.processes import Running, Start, an_edge, request, sent_all, until
+from helpers.processes import Running, Start, an_edge, request, until
 from outvote.cli.main import main
+from outvote.core.decisions import Ticket
 from outvote.edge.ofrep import FLAGS
-from outvote.edge.site import NO_TICKET, Edge
+from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore
 from outvote.log.catch_up import ASK_EVERY, Answer, Question, TaskUpdate
 from outvote.log.memory import MemoryEngine
@@ -23,7 +24,7 @@ from outvote.server.sync_server import SyncServer
 
 SHOP: dict[str, Any] = {
     "name": "shop", "protocol": "tally", "variants": ["red", "green", "blue"], "sites": 2, "epsilon": 0, "delta": 0.05,
-    "fallback": "blue",
+    "fallback": "blue", "reward_window": 5,
 }  # fmt: skip
 
 
@@ -53,8 +54,7 @@ def evaluate(edge: Running) -> tuple[str, str]:
 
 
 def reward(edge: Running, decision: dict[str, Any]) -> None:
-    body = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": 1}
-    request(f"{edge.url('edge')}/v1/tasks/shop/reward", body)
+    request(f"{edge.url('edge')}/v1/tasks/shop/reward", {"ticket": decision["ticket"], "reward": 1})
 
 
 def knows(killed: bool, *edges: Running) -> None:
@@ -72,17 +72,15 @@ def test_all_edges_serve_the_fallback_and_what_was_decided_before_still_counts(s
     assert (shown["killed"], shown["stopped"], shown["status"]) == (True, False, "killed")
     for edge, decisions in zip(edges, before, strict=True):
         killed = [decide(edge) for _ in range(7)]
-        assert {(each["variant"], each["ticket"]) for each in killed} == {("blue", str(NO_TICKET))}
+        assert {(each["variant"], each["ticket"]) for each in killed} == {("blue", "uncounted")}
         assert evaluate(edge) == ("blue", "DISABLED")
         [flag] = request(f"{edge.url('edge')}{FLAGS}", {})["flags"]
-        assert (flag["variant"], flag["reason"], flag["metadata"]) == ("blue", "DISABLED", {})
-        for decision in killed:
+        assert (flag["variant"], flag["reason"], flag["metadata"]["ticket"]) == ("blue", "DISABLED", "uncounted")
+        for decision in (*killed, *decisions):
             reward(edge, decision)
-        assert view(edge)["messages_kept"] == 0
-        for decision in decisions:
-            reward(edge, decision)
+        assert sum(each["rewards"] for each in view(edge)["seen"]) == 3
+    for edge in edges:
         until(lambda edge=edge: view(edge)["messages_kept"] == 1, "what was decided before counts")  # type: ignore[misc]
-        sent_all(edge)
     until(lambda: request(at(server, "/shop"))["messages"]["up"] == 2, "and the fleet is told")
     switch(server, "revive")
     knows(False, *edges)
@@ -204,7 +202,7 @@ def test_a_saved_edge_knows_its_switch(edge: Edge) -> None:
     assert isinstance(edge.store, EdgeStore)
     again = Edge("ams", edge.store, clock=lambda: 0.0)
     assert (again.tasks["shop"].killed, again.tasks["shop"].switches) == (True, 3)
-    assert again.decide(again.find("shop")) == (1, NO_TICKET)
+    assert again.decide(again.find("shop")) == Ticket.uncounted(1)
 
 
 def test_a_killed_task_serves_its_fallback_whoever_has_won_and_without_one_the_first_that_remains(edge: Edge) -> None:
@@ -214,18 +212,16 @@ def test_a_killed_task_serves_its_fallback_whoever_has_won_and_without_one_the_f
         edge.on_record(f"outvote.live.{task_id}.kill.0", b"true")
     eliminate(hosted, 1)
     eliminate(edge.tasks["web"], 0)
-    assert edge.decide(edge.find("shop")) == (1, NO_TICKET)
-    assert edge.decide(edge.find("web")) == (1, NO_TICKET)
+    assert edge.decide(edge.find("shop")) == edge.decide(edge.find("web")) == Ticket.uncounted(1)
     assert ask(edge, "GET", "/v1/tasks/web").json()["killed"] is True
 
 
-def test_rewards_without_a_ticket_count_nothing_while_a_task_is_killed(edge: Edge) -> None:
-    """They may be those of what the kill switch has shown: nobody can tell."""
+def test_while_a_task_is_killed_what_was_decided_before_counts_and_what_is_served_does_not(edge: Edge) -> None:
     hosted = host(edge, task())
-    arm, ticket = edge.decide(edge.find("shop"))
+    before = edge.decide(hosted)
     edge.on_record("outvote.live.shop-1.kill.0", b"true")
-    before = hosted.player.snapshot()
-    edge.reward(edge.find("shop"), arm, 1.0)
-    assert hosted.player.snapshot() == before
-    edge.reward(edge.find("shop"), arm, 1.0, ticket)
-    assert hosted.player.snapshot()["pulls"] == [1, 0, 0]
+    unchanged = hosted.player.snapshot()
+    edge.reward(hosted, Ticket.parse(str(edge.decide(hosted))), 1.0)
+    assert hosted.player.snapshot() == unchanged
+    edge.reward(hosted, before, 1.0)
+    assert hosted.player.decisions.seen.rewards == [1, 0, 0]

@@ -20,11 +20,13 @@ def folded(task: Task) -> TaskState:
 
 def send(found: TaskState, edge: str, message: Tally | Vote) -> None:
     subject = UpSubject(edge, "task-1", "life", message.sequence)
-    found.receive(subject, found.coder.up(message))
+    found.receive(subject, found.coder.up(message), 0)
 
 
 def tally_task(tolerate: int = 1) -> Task:
-    return Task(arms=3, players=list(SITES), epsilon=0, delta=0.05, protocol="tally", tolerate=tolerate)
+    return Task(
+        arms=3, players=list(SITES), epsilon=0, delta=0.05, protocol="tally", tolerate=tolerate, reward_window=60
+    )
 
 
 def lie(found: TaskState) -> None:

@@ -17,7 +17,7 @@ from outvote.log.log import Record
 from outvote.log.records import Coder, DownSubject, UpSubject, task_record
 
 ROOT = Path(__file__).parents[2]
-TASK = Task(arms=2, players=["ams", "fra"], epsilon=0, delta=0.05, protocol="tally", name="shop")
+TASK = Task(arms=2, players=["ams", "fra"], epsilon=0, delta=0.05, protocol="tally", name="shop", reward_window=1)
 ID = "shop-00000001"
 
 
@@ -43,10 +43,12 @@ class Fleet:
         self.lines = []
         counts = dict.fromkeys(TASK.player_names, 0)
         players = {name: protocols.player(TASK, name, rng=rng) for name in counts}
+        now = 0
         while min(counts.values()) < 3:
             for name, player in players.items():
-                arm, ticket = player.decide()
-                for message in player.reward(arm, float(rng.random() < 0.5), ticket=ticket):
+                player.reward(player.decide(now), float(rng.random() < 0.5), now)
+                now += 5_000  # what is full has closed by then
+                for message in player.tick(now):
                     subject, payload = str(UpSubject(name, ID, "life", message.sequence)), coder.up(message)
                     self.log.take(Record(subject, payload, self.log.records + 1, 2.0))
                     self.lines.append(f"{subject} {payload.hex()}")

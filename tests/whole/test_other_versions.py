@@ -16,6 +16,7 @@ from outvote.access.kits import read_edge_kit
 from outvote.core import snapshots
 from outvote.core.errors import InvalidConfiguration, MalformedSnapshot
 from outvote.core.messages import Tally
+from outvote.core.snapshots import VERSION
 from outvote.core.task import RULES
 from outvote.edge.site import Edge
 from outvote.edge.store import EdgeStore, Save
@@ -101,10 +102,11 @@ def test_an_edge_does_not_start_from_a_snapshot_of_another_version(
         host(edge, task("tally"))
         edge.decide(edge.find("shop"))
         with monkeypatch.context() as other:
-            other.setattr(snapshots, "VERSION", 3)
+            other.setattr(snapshots, "VERSION", VERSION + 1)
             edge.flush()
         before = store.snapshot("shop-1")
-        with pytest.raises(MalformedSnapshot, match="has version 3, version 2 is needed: use the version of Outvote"):
+        needed = f"has version {VERSION + 1}, version {VERSION} is needed: use the version of Outvote"
+        with pytest.raises(MalformedSnapshot, match=needed):
             an_edge(store)
         assert store.snapshot("shop-1") == before
 

@@ -37,7 +37,11 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("--privacy-budget", type=number, metavar="B", help="of differential privacy, for tally (none)")
     parser.add_argument(
-        "--reward-window", type=seconds, metavar="TIME", help="wait so long for rewards, like 30s (no window)"
+        "--reward-window",
+        type=seconds,
+        default=2.0,
+        metavar="TIME",
+        help="how long after a decision its reward may come (2s, so that you need not wait)",
     )
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
     add_json(parser)

@@ -10,7 +10,7 @@ from typing import Any
 
 from outvote.cli import serving
 from outvote.cli.options import add_fleet, add_json, write_result
-from outvote.quantities import number
+from outvote.quantities import number, seconds
 
 EXAMPLE = """\
 examples:
@@ -32,6 +32,13 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     add_fleet(parser, "the protocol they follow", sites=8)
     parser.add_argument("--variants", type=number, help="how many variants (5; votes: 4)")
     parser.add_argument("--rate", type=number, help="events in a second, over all sites (tally: 120; votes: 3000)")
+    parser.add_argument(
+        "--reward-window",
+        type=seconds,
+        default=10.0,
+        metavar="TIME",
+        help="how long after a decision its reward may come: so long the fleet waits for each answer (10s)",
+    )
     parser.add_argument("--seed", type=number, default=0, help="seed of the users (0)")
     parser.add_argument(
         "--stay", action="store_true", help="keep everything running at the end, to look around, until Ctrl-C"
@@ -46,7 +53,12 @@ def run(args: argparse.Namespace) -> int:
     from outvote.demo.fleet import FleetError
 
     chosen = setting.choose(
-        protocol=args.protocol, sites=args.sites, variants=args.variants, rate=args.rate, seed=args.seed
+        protocol=args.protocol,
+        sites=args.sites,
+        variants=args.variants,
+        rate=args.rate,
+        seed=args.seed,
+        reward_window=args.reward_window,
     )
     quiet = args.json == "-"
     told: list[story.Story] = []

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 def show(made: Plan) -> None:
     """The plan for people."""
     from outvote.cli import tables
-    from outvote.planner.duration import duration
+    from outvote.presenters.durations import duration
 
     asked = made.question
     tolerated = f", {asked.tolerate} may lie" if asked.tolerate else ""

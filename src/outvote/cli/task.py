@@ -24,7 +24,7 @@ from outvote.quantities import number
 
 EXAMPLE = """\
 examples:
-  outvote task create --name banner --variants red,green,blue --sites 12
+  outvote task create --name banner --variants red,green,blue --sites 12 --reward-window 30m
   outvote task create --file banner.toml
   outvote task watch banner
   outvote task sites
@@ -61,7 +61,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         actions,
         "create",
         "describe a new task; sites begin at once",
-        "create --name banner --variants red,green,blue --sites 12",
+        "create --name banner --variants red,green,blue --sites 12 --reward-window 30m",
         create,
     )
     action.add_argument("--file", metavar="TASK.toml", help="read the fields from a file; options come on top")

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from outvote.cli.tables import table
-from outvote.planner.duration import since
+from outvote.presenters.durations import since
 from outvote.presenters.formats import plural
 
 STATES: Final = {"alive": "green", "awaited": "dim", "silent": "yellow", "missing": "red"}
@@ -86,6 +86,11 @@ def picture(found: Mapping[str, Any]) -> RenderableType:
         for each in found["sites"]
     )
     lines.append(Text(f"sites and their last message: {sites or 'none yet'}"))
+    if found["first_counts"]:
+        lines.append(Text(found["first_counts"]))
+    made = ", ".join(f"{each['site']} {each['decisions']:,} or more" for each in found["rewards"])
+    lines.append(Text(f"decisions at sites: {made or 'none has told of 100 yet'}"))
+    lines += [Text(warning, style="yellow") for warning in found["warnings"]]
     if found["discounted"]:
         told = ", ".join(f"{each['site']} ({each['messages']:,} messages)" for each in found["discounted"])
         lines.append(Text(f"discounted, what these sent before counts no more: {told}", style="yellow"))

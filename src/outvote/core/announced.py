@@ -14,6 +14,8 @@ class Announced:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._eliminated: list[int] = []
+        self.time = 0
+        """The time of the last message, as the log has it: a server has no clock of its own."""
 
     @property
     def remaining(self) -> tuple[int, ...]:

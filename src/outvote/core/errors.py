@@ -8,9 +8,8 @@ OutvoteError
 ├── InvalidEvent            the caller of a player erred; the player has not changed
 │   ├── InvalidReward         not a number in [0, 1]
 │   ├── UnknownArm            an arm that the task does not have (also raised for messages that name one)
-│   ├── UnknownTicket         a ticket that this player never issued for that arm
-│   ├── NoOutstandingDecision a reward that no decision waits for
-│   └── BatchNotClosable      a batch that cannot be closed (still open, or no reward window)
+│   ├── InvalidTicket         a text that no decision came with
+│   └── UnknownDecision       a ticket of another task or process, or of a decision that a crash lost
 ├── RefusedMessage          somebody else erred; the receiver has not changed
 │   ├── MalformedMessage      bits or fields that are no message of this task
 │   └── UnknownPlayer         a vote of a player that the task did not declare
@@ -77,16 +76,12 @@ class UnknownArm(InvalidEvent):
         return cls(f"unknown arm: got {arm!r}, allowed is a whole number from 0 to {arms - 1}")
 
 
-class UnknownTicket(InvalidEvent):
-    """A ticket must come from this player's own `decide()`."""
+class InvalidTicket(InvalidEvent):
+    """A ticket must be what the decision came with, unchanged."""
 
 
-class NoOutstandingDecision(InvalidEvent):
-    """Each decision may be rewarded once."""
-
-
-class BatchNotClosable(InvalidEvent):
-    """A batch closes once, after its last decision, and only where the task has a reward window."""
+class UnknownDecision(InvalidEvent):
+    """A reward must be for a decision that this player made and has not forgotten."""
 
 
 class RefusedMessage(OutvoteError, ValueError):

@@ -28,12 +28,13 @@ __all__ = ["REGISTRY", "Entry", "Player", "Server", "entry_of", "player", "regis
 def _votes(summary: str, voters: str) -> Entry:
     return Entry(
         summary=summary,
-        player=lambda task, player, rng: MedianPlayer(task, player),  # a fixed design: it draws nothing at random
+        player=MedianPlayer,
         server=VoteServer,
-        restore_player=lambda task, data, rng: MedianPlayer.restore(task, data),
+        restore_player=MedianPlayer.restore,
         restore_server=VoteServer.restore,
         codebook=Codebook,
         bits_bound=lambda task, draws: bits_bound(task),
+        first_message=lambda task: len(task.arms) * min(schedule.pulls(1) for schedule in task.schedules()),
         takes=frozenset({voters, "quorum", "tolerate"}),
     )
 
@@ -50,6 +51,7 @@ register(
         restore_server=TallyServer.restore,
         codebook=TallyCodebook,
         bits_bound=lambda task, draws: None if draws is None else tally_bits_bound(task, draws),
+        first_message=lambda task: task.tally_sizes[0],
         takes=frozenset({"floor", "privacy_budget", "tolerate"}),
         exact=True,
         codes=("implied", "binary", "truncated", "huffman"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import random
 
     from outvote.core.codes import Codebook
+    from outvote.core.decisions import Decisions, Ticket
     from outvote.core.messages import Elimination, PlayerId, UpMessage
     from outvote.core.task import Task
 
@@ -24,18 +25,19 @@ Parameter: TypeAlias = bool | int | float | str
 
 
 class Player(Protocol):
-    """What a site does: it decides, learns, and now and then has something to send."""
+    """What a site does: it decides, learns, and now and then has something to send.
+
+    Times (`now`) are whole milliseconds since 1970; see `outvote.core.decisions`.
+    """
 
     player: PlayerId
-    late_rewards: int
-    dropped_rewards: int
+    decisions: Decisions
 
-    def decide(self) -> tuple[int, int]: ...
-    def expose(self, arm: int) -> int | None: ...
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[UpMessage]: ...
-    def take_full(self) -> list[int]: ...
-    def close(self, ticket: int) -> Sequence[UpMessage]: ...
+    def decide(self, now: int) -> Ticket: ...
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None: ...
+    def tick(self, now: int) -> Sequence[UpMessage]: ...
     def receive(self, message: Elimination) -> None: ...
+    def resume(self, now: int, *, crashed: bool) -> None: ...
     def candidates(self, instance: int = 0) -> tuple[int, ...]: ...
     def snapshot(self) -> dict[str, Any]: ...
     @property
@@ -47,9 +49,12 @@ class Player(Protocol):
 
 
 class Server(Protocol):
-    """What the fleet knows: it counts, and announces. `Announced` has a part that all share."""
+    """What the fleet knows: it counts, and announces. `Announced` has a part that all share.
 
-    def receive(self, player: PlayerId, message: Any, *, incarnation: str = "") -> list[Elimination]: ...
+    `at` is when the log stored the message, in whole milliseconds since 1970.
+    """
+
+    def receive(self, player: PlayerId, message: Any, at: int, *, incarnation: str = "") -> list[Elimination]: ...
     def snapshot(self) -> dict[str, Any]: ...
     def adopt(self, eliminated: Sequence[int]) -> list[Elimination]: ...
     @property
@@ -81,6 +86,8 @@ class Entry:
     """The bits of its messages."""
     bits_bound: Callable[[Task, int | None], int | None]
     """The most bits that a task can cost in so many draws (None: however many). None where nothing bounds them."""
+    first_message: Callable[[Task], int] | None = None
+    """About how many decisions a site makes before its first message, if that can be said."""
     takes: frozenset[str] = frozenset()
     """The fields of `Task` that this protocol has and some others do not."""
     exact: bool = False

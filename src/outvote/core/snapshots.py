@@ -12,7 +12,7 @@ from typing import Any
 from outvote.core.errors import MalformedSnapshot
 from outvote.core.task import Task
 
-VERSION = 2
+VERSION = 3
 """The number of this format. Others are refused."""
 
 

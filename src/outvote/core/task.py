@@ -35,8 +35,10 @@ MOST_BUDGET = 20.0
 """A privacy budget beyond this adds no noise in a lifetime, so it would only pretend."""
 MOST_EPSILON = 0.999999
 """Where ε may be 0: means that differ by more cannot be told from 0 and 1."""
-RULES = 3
+RULES = 4
 """The number of a task's record and of the rules by which participants judge it. Others are refused."""
+LONGEST_WINDOW = 7 * 24 * 3600.0
+"""The longest reward window: seven days."""
 MAX_COUNT = 2**53
 """Nothing is counted beyond what a floating-point number can count to."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -59,7 +61,7 @@ class Task:
     code_weights: tuple[float, ...]
     floor: int | None
     privacy_budget: float | None
-    reward_window: float | None
+    reward_window: float
     fallback: str | None
     tolerate: int
     own_parameters: tuple[tuple[str, Parameter], ...]
@@ -80,7 +82,7 @@ class Task:
         code_weights: Sequence[float] = (),
         floor: int | None = None,
         privacy_budget: float | None = None,
-        reward_window: float | None = None,
+        reward_window: float = 0.0,
         fallback: str | None = None,
         tolerate: int = 0,
         parameters: Mapping[str, Parameter] | None = None,
@@ -92,7 +94,8 @@ class Task:
         M of `edme`, or its increasing list of N_γi (default: 8, spread evenly). `quorum` is for votes (default: paper).
         `code` names arms in messages (default: binary; for `tally` implied by a tally's place in its player's cycle).
         `floor` and `privacy_budget` are for `tally`: the fewest events that a message speaks of, and the budget of
-        differential privacy (default: no noise). `reward_window` is in seconds: see `outvote.core.batches`.
+        differential privacy (default: no noise). `reward_window` is in seconds: how long after a decision its reward
+        may come (default: 0, where every decision is rewarded before the clock moves on, as in simulation).
         `fallback` is the arm that a network serves once the task was stopped (default: the first that remains).
         `tolerate` is how many players may lie and the guarantee holds all the same (docs/liars.md). `parameters` are
         those of a protocol that was registered with some.
@@ -122,7 +125,7 @@ class Task:
             "code_weights": _code_weights(code_weights, chosen_code, len(arm_names)),
             "floor": _floor(floor, budget) if "floor" in entry.takes else None,
             "privacy_budget": budget,
-            "reward_window": None if reward_window is None else _positive("reward_window", reward_window),
+            "reward_window": _window(reward_window),
             "fallback": None if fallback is None else _choice("fallback", fallback, arm_names),
             "tolerate": _tolerate(tolerate, count, voters),
             "own_parameters": _parameters(entry, parameters or {}),
@@ -308,6 +311,17 @@ def _tolerate(liars: int, players: int, voters: tuple[float, ...]) -> int:
             code="conflict",
         )
     return liars
+
+
+def _window(value: object) -> float:
+    """In seconds, 0 included; less than a millisecond cannot be told from it."""
+    allowed = f"from 0.001 to {LONGEST_WINDOW:.0f}, in seconds, or 0"
+    if value == 0 and isinstance(value, int | float) and not isinstance(value, bool):
+        return 0.0
+    window = _number("reward_window", value, most=LONGEST_WINDOW, allowed=allowed)
+    if window < 0.001:
+        raise InvalidTask(f"must be a number {allowed}, got {_shown(value)}", field="reward_window", code="range")
+    return window
 
 
 def _code_weights(weights: Sequence[float], code: str, arms: int) -> tuple[float, ...]:

@@ -22,8 +22,8 @@ from outvote.core.errors import InvalidInput
 from outvote.core.protocols import REGISTRY
 from outvote.dashboard import fleet_page, formats, forms, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
-from outvote.planner.duration import duration
 from outvote.presenters import formats as number_formats
+from outvote.presenters.durations import duration
 from outvote.presenters.lookup import presenter
 from outvote.presenters.task_fields import BY_NAME, FIELDS
 from outvote.server.admin import guard as admin_guard

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from outvote.planner.duration import duration
+from outvote.presenters.durations import duration
 from outvote.server.admin.views import TaskDescription, VariantView
 
 MOST_ROWS: Final = 40

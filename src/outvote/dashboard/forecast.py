@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from outvote.core.errors import OutvoteError
 from outvote.core.task import Task
-from outvote.planner.duration import duration
+from outvote.presenters.durations import duration
 from outvote.presenters.formats import about, count
 from outvote.server.admin.views import TaskDescription
 

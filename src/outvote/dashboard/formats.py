@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
-from outvote.planner.duration import since
+from outvote.presenters.durations import since
 
 
 def iso(at: float) -> str:

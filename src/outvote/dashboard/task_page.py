@@ -10,7 +10,7 @@ from outvote.dashboard.fleet_page import by_trouble
 from outvote.dashboard.forecast import Ask, forecast
 from outvote.log.log_state import TaskState
 from outvote.presenters import task_fields
-from outvote.presenters.formats import plural
+from outvote.presenters.formats import count, plural
 from outvote.presenters.lookup import presenter
 from outvote.server.admin.api import Admin
 from outvote.server.admin.fleet import FleetSite, site_list
@@ -46,6 +46,7 @@ def task_page(admin: Admin, found: TaskState, ask: Ask) -> dict[str, Any]:
         "sites": sorted(sites, key=lambda site: (site.site not in discounted, by_trouble(site)))[:MOST_SITES],
         "site_counts": Counter(site.state for site in sites),
         "sites_total": len(sites),
+        "decisions": {each.site: f"{count(each.decisions)}+" for each in shown.rewards},
         "discounted": discounted,
         "details": {**task_fields.details(shown.task), "Id": shown.id},
     }

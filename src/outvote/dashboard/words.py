@@ -36,12 +36,14 @@ def headline(shown: TaskDescription) -> str:
     if shown.status == "held":
         return f"Held back: the sites do not see the same. {left}."
     if shown.messages.up == 0:
-        return f"Waiting for the first message of a site; {left}."
+        return f"No site has sent anything yet; {left}. {shown.first_counts}"
     if shown.leader is None:
         silence = presenter(shown.protocol).silence
         return f"{left}. {silence.capitalize()} which of them is ahead." if silence else f"{left}."
     leading = next(each for each in shown.variants if each.variant == shown.leader)
     mean = None if leading.mean is UNSET else leading.mean
+    if mean == 0:
+        return f"No success was reported yet; {left}."
     return f"{shown.leader} leads with {percent(mean)}.{_margin(shown)} {left}."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from outvote.core.errors import InvalidConfiguration
 from outvote.core.task import Task
+from outvote.log.records import check_window
 from outvote.presenters.lookup import presenter
 from outvote.presenters.presenter import Scenario
 from outvote.theory import identification_bound, pulls_per_player
@@ -38,10 +39,12 @@ class Setting:
         if schedules:
             return self.task.players * min(pulls_per_player(schedule) for schedule in schedules)
         bound = identification_bound(self.means, self.task.delta)
-        return int(8 * bound + 4 * self.rate)  # some pass while news travels
+        return int(8 * bound + (4 + self.task.reward_window) * self.rate)  # some pass while news travels
 
 
-def choose(*, protocol: str, sites: int, variants: int | None, rate: float | None, seed: int) -> Setting:
+def choose(
+    *, protocol: str, sites: int, variants: int | None, rate: float | None, seed: int, reward_window: float
+) -> Setting:
     """A setting, or an error that says what can be asked for."""
     for field, value, least, most in (("sites", sites, 1, MOST_SITES), ("variants", variants, 2, MOST_VARIANTS)):
         check_count(field, value, least, most)
@@ -51,7 +54,7 @@ def choose(*, protocol: str, sites: int, variants: int | None, rate: float | Non
     scenario = presenter(protocol).demo
     count = scenario.variants if variants is None else variants
     names = [*NAMES[:count], *(f"variant-{number}" for number in range(len(NAMES) + 1, count + 1))]
-    return make(scenario, protocol, names, sites, rate=rate, seed=seed)
+    return make(scenario, protocol, names, sites, rate=rate, seed=seed, reward_window=reward_window)
 
 
 def check_count(field: str, value: object, least: int, most: int) -> None:
@@ -71,6 +74,7 @@ def make(
     **options: Any,
 ) -> Setting:
     """A setting of this scenario: the means are shuffled, those between the second and the worst evenly spread."""
+    check_window(options.get("reward_window"))
     best, second, worst = scenario.rates
     others = [second - (second - worst) * place / max(len(names) - 2, 1) for place in range(len(names) - 1)]
     means = [round(mean, 3) for mean in (best, *others)]

@@ -102,7 +102,7 @@ class Users:
             raise ConnectionError("too early")
         decision = json.loads(answer)
         likes = self._rng.random() < self._setting.means[self._setting.task.arms.index(decision["variant"])]
-        reward = {"variant": decision["variant"], "ticket": decision["ticket"], "reward": int(likes)}
+        reward = {"ticket": decision["ticket"], "reward": int(likes)}
         status, _ = await browser.send("POST", f"/v1/tasks/{TASK}/reward", reward)
         if status == 204:  # else the edge was killed since, and has forgotten the decision
             self.events += 1

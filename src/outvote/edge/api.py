@@ -1,7 +1,8 @@
 """The local HTTP API of an edge, as an ASGI application, and the server that runs it.
 
-A request is answered from memory and never waits for the network. A refused request changes nothing. Bodies, headers
-and addresses are never logged. Of an unexpected error, only its type and its place in the code are logged.
+A request is answered from memory and never waits for the network. A refused request changes nothing but counts of
+refusals. Bodies, headers and addresses are never logged. Of an unexpected error, only its type and its place in the
+code are logged.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from outvote.access.kits import Certificate
 from outvote.access.tls import server_context
 from outvote.access.tokens import TokenBook
-from outvote.core.errors import NoOutstandingDecision, UnknownArm, UnknownTicket
+from outvote.core.decisions import Ticket
+from outvote.core.errors import InvalidTicket, UnknownArm, UnknownDecision
 from outvote.edge.bodies import (
     EXAMPLE,
-    EXPOSED,
     JSON,
     LARGEST_BODY,
     Answer,
     Decision,
-    Exposure,
     Health,
     Reward,
     TaskList,
     TaskView,
+    VariantSeen,
     answer,
     as_json,
     encode,
@@ -48,11 +49,12 @@ from outvote.edge.site import Edge
 from outvote.observability.logs import event, place_of
 from outvote.observability.metrics_page import new_registry, render
 from outvote.observability.once_per_minute import OncePerMinute
+from outvote.presenters import site_words
 from outvote.web import problems
 from outvote.web.exposure import own_hosts
 from outvote.web.limits import Traffic, Watch
 from outvote.web.listener import listen, run_app
-from outvote.web.problems import BodyNotJson, InvalidBody, UnknownPath, WrongMethod
+from outvote.web.problems import BodyNotJson, UnknownPath, WrongMethod
 
 Body = TypeVar("Body")
 
@@ -60,11 +62,14 @@ _log = logging.getLogger(__name__)
 
 
 _decode_reward = msgspec.json.Decoder(Reward).decode
-_decode_exposure = msgspec.json.Decoder(Exposure).decode
 _TASKS = "/v1/tasks/"
 _PAGES = ("/v1/tasks", "/healthz", "/metrics", "/openapi.json")
 _NO_CONTENT: Final[Message] = {"type": "http.response.start", "status": 204, "headers": []}
 _NO_BODY: Final[Message] = {"type": "http.response.body", "body": b""}
+_NOT_HERE: Final = (
+    "this edge knows no decision with this ticket, so the reward is not counted. Send it to the edge that decided, "
+    "for the same task; behind a balancer, route both to one edge. If this edge has crashed since, the decision is lost"
+)
 
 
 @functools.cache
@@ -148,12 +153,11 @@ class EdgeApi:
                 await send(_NO_CONTENT)
                 await send(_NO_BODY)
                 return
-            shown = verb == "exposed" and scope["method"] == "POST"
-            if shown or path.startswith("/ofrep/"):
+            if path.startswith("/ofrep/"):
                 given = await read_body(scope, receive)
                 if given is None:
                     return
-                response = self._exposed(name, given) if shown else self._ofrep(scope, given)
+                response = self._ofrep(scope, given)
             else:
                 response = self._look_up(scope, name, verb)
         except Exception as error:
@@ -166,27 +170,29 @@ class EdgeApi:
     def _decide(self, name: str) -> bytes:
         """Return an encoded `Decision`. The body of the request is not read."""
         task = self._edge.find(name)
-        index, ticket = self._edge.decide(task)
+        ticket = self._edge.decide(task)
         self.decisions += 1
-        return encode(Decision(task.task.arms[index], str(ticket)))
+        return encode(Decision(task.task.arms[ticket.arm], str(ticket)))
 
     def _reward(self, name: str, body: bytes) -> None:
         task = self._edge.find(name)
-        reward = _read(_decode_reward, body, EXAMPLE)
-        index, ticket = self._index(task, reward.variant), reward.ticket
-        if ticket is not None and not (
-            ticket.isascii() and ticket.isdigit() and len(ticket) <= 16 and (ticket[0] != "0" or ticket == "0")
-        ):
-            raise InvalidBody(f"must be what decide returned, such as '17'; got {ticket[:64]!r}", field="ticket")
+        given = _read(_decode_reward, body, EXAMPLE)
+        ticket = Ticket.parse(given.ticket)
+        if given.variant is not None:
+            self._check_variant(task, ticket, given.variant)
         try:
-            self._edge.reward(task, index, reward.reward, None if ticket is None else int(ticket))
-        except NoOutstandingDecision:  # the core knows the variant's number only
-            problem = f"no decision of variant {reward.variant!r} waits for this reward: reward each decision once"
-            raise NoOutstandingDecision(problem) from None
-        except UnknownTicket:
-            problem = f"ticket {ticket} was not issued for variant {reward.variant!r}: send back what decide returned"
-            raise UnknownTicket(problem) from None
+            self._edge.reward(task, ticket, given.reward)
+        except UnknownDecision:
+            raise UnknownDecision(_NOT_HERE) from None
         self.rewards += 1
+
+    def _check_variant(self, task: HostedTask, ticket: Ticket | None, variant: str) -> None:
+        index = task.indices.get(variant)
+        if index is None:
+            names = list(task.task.arms)
+            raise UnknownArm(f"unknown variant: got {variant[:64]!r}, task {task.task.name!r} has {names}")
+        if ticket is not None and ticket.arm != index:
+            raise InvalidTicket(f"is not of a decision for variant {variant!r}: leave out the variant, or send both")
 
     # ---- OpenFeature
 
@@ -195,30 +201,15 @@ class EdgeApi:
         response = self._ofrep_api.answer(scope["method"], scope["path"], known, body)
         if response.status >= 400:
             self.refused[response.status] += 1
-        elif scope["path"] != FLAGS:  # a bulk assignment counts as a decision once it is shown
+        elif scope["path"] != FLAGS:  # bulk assignments are not counted
             self.decisions += 1
         return response
-
-    def _exposed(self, name: str, body: bytes) -> Answer:
-        """Count an assignment made ahead as a decision, now that it was shown."""
-        task = self._edge.find(name)
-        index = self._index(task, _read(_decode_exposure, body, EXPOSED).variant)
-        ticket = self._edge.expose(task, index)
-        self.decisions += 1
-        return as_json(Decision(task.task.arms[index], str(ticket)))
-
-    def _index(self, task: HostedTask, variant: str) -> int:
-        index = task.indices.get(variant)
-        if index is None:
-            names = list(task.task.arms)
-            raise UnknownArm(f"unknown variant: got {variant[:64]!r}, task {task.task.name!r} has {names}")
-        return index
 
     # ---- the rest
 
     def _look_up(self, scope: Scope, name: str, verb: str) -> Answer:
         method, path = scope["method"], scope["path"]
-        if verb in ("decide", "reward", "exposed"):
+        if verb in ("decide", "reward"):
             raise WrongMethod(method, ("POST",))
         if path not in _PAGES and path != _TASKS + name:
             raise UnknownPath(f"nothing is at {path!r}: see /openapi.json for what there is")
@@ -236,7 +227,8 @@ class EdgeApi:
         return as_json(self._view(self._edge.find(name)))
 
     def _view(self, hosted: HostedTask) -> TaskView:
-        arms, player = hosted.task.arms, hosted.player
+        arms, player, decisions = hosted.task.arms, hosted.player, hosted.player.decisions
+        seen, report = decisions.seen, hosted.report(self._edge.now())
         remaining = tuple(arms[arm] for arm in player.remaining)
         finished = len(remaining) == 1
         return TaskView(
@@ -249,8 +241,14 @@ class EdgeApi:
             winner=remaining[0] if finished else None,
             stopped=hosted.stopped,
             killed=hosted.killed,
-            late_rewards=player.late_rewards,
-            dropped_rewards=player.dropped_rewards,
+            reward_window=hosted.task.reward_window,
+            seen=tuple(
+                VariantSeen(*row)
+                for row in zip(arms, seen.decisions, seen.rewards, seen.late, seen.refused, seen.out, strict=True)
+            ),
+            waiting=decisions.open_decisions,
+            uncounted=decisions.uncounted,
+            notices=() if report is None else tuple(site_words.notices(report)),
             messages_kept=hosted.kept,
             messages_waiting=hosted.waiting,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
 from starlette.types import Message, Receive, Scope
@@ -11,24 +11,43 @@ from outvote.web.problems import BodyTooLarge, InvalidBody
 
 LARGEST_BODY: Final = 64 * 1024
 """Bytes. The rest of a larger body is discarded as it arrives."""
-EXPOSED: Final = '{"variant": "green"}'
-EXAMPLE: Final = '{"variant": "green", "ticket": "17", "reward": 1}'
+EXAMPLE: Final = '{"ticket": "mPq2_x7B.17.1.5.1795000000000", "reward": 1}'
+TicketText: TypeAlias = Annotated[
+    str, msgspec.Meta(extra_json_schema={"maxLength": 64, "pattern": "^[A-Za-z0-9_.-]+$"})
+]
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The variant to show for one event; its reward should name the ticket."""
+    """The variant to show for one event; its reward must name the ticket. The ticket is `uncounted` where the reward is
+    ignored: the task is finished, stopped or killed, or too many decisions wait."""
 
     variant: str
-    ticket: str
+    ticket: TicketText
 
 
 class Reward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """The reward of one event. Without a ticket it goes to the newest batch that waits for a reward of that variant."""
+    """The reward of one decision, from 0 to 1. It may be sent again: the largest that comes within the reward window
+    counts. A variant need not be named; if it is, it must be that of the decision."""
+
+    ticket: TicketText
+    """As the decision had it. Checked in `EdgeApi`, which is faster."""
+    reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+    variant: str | None = None
+
+
+class VariantSeen(msgspec.Struct, frozen=True):
+    """What this site has seen of one variant."""
 
     variant: str
-    reward: Annotated[float, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
-    ticket: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^(0|[1-9][0-9]{0,15})$"})] | None = None
-    """Its pattern is checked in `EdgeApi`, which is faster."""
+    decisions: int
+    rewards: int
+    """Decisions with a reward."""
+    late: int
+    """Rewards after their window: ignored."""
+    refused: int
+    """Rewards for decisions that are not known here."""
+    out: int
+    """Rewards that came after the variant was out: ignored."""
 
 
 class TaskView(msgspec.Struct, frozen=True):
@@ -43,8 +62,14 @@ class TaskView(msgspec.Struct, frozen=True):
     winner: str | None
     stopped: bool
     killed: bool
-    late_rewards: int
-    dropped_rewards: int
+    reward_window: float
+    seen: tuple[VariantSeen, ...]
+    waiting: int
+    """Decisions that have not been counted yet: their reward window, or their group, is still open."""
+    uncounted: int
+    """Decisions that are not counted, because too many waited."""
+    notices: tuple[str, ...]
+    """Warnings about rewards."""
     messages_kept: int
     messages_waiting: int
 
@@ -53,12 +78,6 @@ class TaskList(msgspec.Struct, frozen=True):
     """All tasks of this edge, by name."""
 
     tasks: tuple[TaskView, ...]
-
-
-class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Declares that an assignment made ahead was shown."""
-
-    variant: str
 
 
 class Health(msgspec.Struct, frozen=True):

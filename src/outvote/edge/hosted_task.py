@@ -16,6 +16,7 @@ from outvote.core.messages import UpMessage
 from outvote.core.task import Task
 from outvote.log.catch_up import Count
 from outvote.log.records import Coder
+from outvote.log.site_report import LEAST, Notice, SiteReport, report_of
 
 if TYPE_CHECKING:
     import random
@@ -47,9 +48,19 @@ class HostedTask:
         """Messages in the store."""
         self.highest = -1
         """The highest sequence in the store."""
-        self.windows: list[tuple[float, int]] = []
-        """A heap of the times at which reward windows end, with their tickets."""
+        self.hundred_at: int | None = None
+        """When this process first saw 100 decisions, in milliseconds: the time from which a reward is expected."""
+        self.noticed: tuple[int, tuple[Notice, ...]] = (0, ())
+        """What was last logged about its rewards."""
         self.dirty = False
+
+    def report(self, now: int) -> SiteReport | None:
+        """What this site has seen so far, for people; None while that is too little."""
+        decisions = self.player.decisions
+        if self.hundred_at is None and sum(decisions.seen.decisions) >= LEAST:
+            self.hundred_at = now
+        passed = self.hundred_at is not None and now > self.hundred_at + decisions.window
+        return report_of(decisions, window_passed=passed)
 
     @property
     def waiting(self) -> int:

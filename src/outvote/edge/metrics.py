@@ -1,7 +1,7 @@
 """An edge's metrics for Prometheus. docs/network.md explains each; a test compares the two.
 
-The edge keeps plain numbers, which are read here when Prometheus asks. They are sums over all tasks since the start of
-the process: no metric reveals a single event.
+The edge keeps plain numbers, which are read here when Prometheus asks. They are running counts: no metric holds an
+event. Those with a task in their name go on after a restart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import InfoMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from outvote.core.decisions import Seen
 from outvote.edge.site import Edge
 from outvote.log.log import ConnectionFigures
 from outvote.observability.metrics_page import counter, gauge, one
@@ -30,13 +31,10 @@ class EdgeCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         edge, served = self._edge, self._served
         figures = ConnectionFigures() if edge.log is None else edge.log.figures()
-        late, dropped = edge.rewards_not_counted
         yield InfoMetricFamily("outvote_edge", "The name of this edge's site.", value={"site": edge.name})
         for name, says, count in (
             ("outvote_edge_decisions_total", "Decisions made.", served.decisions),
-            ("outvote_edge_rewards_total", "Rewards accepted, late and dropped ones included.", served.rewards),
-            ("outvote_edge_late_rewards_total", "Rewards of variants that were out.", late),
-            ("outvote_edge_dropped_rewards_total", "Rewards of batches that were closed or not counted.", dropped),
+            ("outvote_edge_rewards_total", "Rewards accepted, those that are ignored included.", served.rewards),
             ("outvote_edge_unfinished_requests_total", "Requests not finished in time.", served.traffic.unfinished),
             (
                 "outvote_edge_turned_away_connections_total",
@@ -53,6 +51,32 @@ class EdgeCollector(Collector):
             *(({"status": str(status)}, count) for status, count in sorted(served.refused.items())),
         )
         tasks = edge.tasks.values()
+        yield counter(
+            "outvote_edge_task_decisions_total",
+            "Decisions that count, by task.",
+            *(({"task": task.task.name}, sum(task.player.decisions.seen.decisions)) for task in tasks),
+        )
+        yield counter(
+            "outvote_edge_task_rewarded_decisions_total",
+            "Decisions that have a reward, by task.",
+            *(({"task": task.task.name}, sum(task.player.decisions.seen.rewards)) for task in tasks),
+        )
+        yield counter(
+            "outvote_edge_task_ignored_rewards_total",
+            "Rewards that do not count, by task, variant and reason: late, unknown (refused), or out (the variant was "
+            "eliminated).",
+            *(
+                ({"task": task.task.name, "variant": variant, "reason": reason}, counts[arm])
+                for task in tasks
+                for reason, counts in _ignored(task.player.decisions.seen)
+                for arm, variant in enumerate(task.task.arms)
+            ),
+        )
+        yield counter(
+            "outvote_edge_task_uncounted_decisions_total",
+            "Decisions that are not counted because too many wait for rewards, by task.",
+            *(({"task": task.task.name}, task.player.decisions.uncounted) for task in tasks),
+        )
         expires = figures.credential_expires
         for name, says, value in (
             ("outvote_edge_tasks", "Tasks that this edge hosts.", len(tasks)),
@@ -69,3 +93,7 @@ class EdgeCollector(Collector):
             count_value=edge.saves,
             sum_value=edge.save_seconds,
         )
+
+
+def _ignored(seen: Seen) -> tuple[tuple[str, list[int]], ...]:
+    return ("late", seen.late), ("unknown", seen.refused), ("out", seen.out)

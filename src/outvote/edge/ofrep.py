@@ -1,7 +1,7 @@
 """The OpenFeature Remote Evaluation Protocol: a task is a flag.
 
-One evaluation is one decision. A bulk evaluation makes assignments ahead: each counts once it is declared shown. The
-context of an evaluation is validated but not used: no decision depends on a user.
+One evaluation is one decision. A bulk evaluation serves variants of all tasks that are not counted: nobody tells which
+of them were shown. The context of an evaluation is validated but not used: no decision depends on a user.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from outvote.core.decisions import Ticket
 from outvote.core.errors import one_of
 from outvote.edge.bodies import JSON, Answer, answer, encode
 from outvote.edge.hosted_task import HostedTask
@@ -36,14 +37,13 @@ ErrorCode: TypeAlias = Literal["FLAG_NOT_FOUND", "PARSE_ERROR", "INVALID_CONTEXT
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """One flag. The metadata of a single evaluation hold the `ticket` that its reward must name. In a bulk evaluation,
-    `exposure` says that the assignment must be declared shown, as its task still explores."""
+    """One flag. Its metadata hold the `ticket` that its reward must name; `uncounted` if the reward is ignored."""
 
     key: str
     reason: Reason
     variant: str
     value: str | bool
-    metadata: dict[str, str | bool]
+    metadata: dict[str, str]
 
 
 class Evaluations(msgspec.Struct, frozen=True):
@@ -97,8 +97,7 @@ class Ofrep:
         if task is None:
             names = one_of(sorted(self._tasks)) or "none"
             return failed(404, "FLAG_NOT_FOUND", f"unknown task: got {key[:64]!r}, this edge hosts {names}", key)
-        arm, ticket = self._edge.decide(task)
-        return answer(200, JSON, encode(_evaluation(task, arm, {"ticket": str(ticket)})))
+        return answer(200, JSON, encode(_evaluation(task, self._edge.decide(task))))
 
     def _all(self, known: str) -> Answer:
         """Assign a variant of every task. A client keeps its variant of a task while that task exists and the variant
@@ -111,10 +110,7 @@ class Ofrep:
             if tag == _tag(tasks, self._assign(tasks, tag)):
                 return Answer(304, [(b"etag", f'"{tag}"'.encode("latin-1"))], b"")
         arms = self._assign(tasks, ".".join(reversed(tags)))  # of several variants of a task, that of the first tag
-        flags = tuple(
-            _evaluation(task, arm, {"exposure": True} if _reason(task) == "SPLIT" else {})
-            for task, arm in zip(tasks, arms, strict=True)
-        )
+        flags = tuple(_evaluation(task, Ticket.uncounted(arm)) for task, arm in zip(tasks, arms, strict=True))
         response = answer(200, JSON, encode(Evaluations(flags)))
         tag = _tag(tasks, arms)
         if len(tag) <= LONGEST_TAG:
@@ -158,11 +154,11 @@ def _fault(body: bytes, key: str | None) -> Answer | None:
     return None
 
 
-def _evaluation(task: HostedTask, arm: int, metadata: dict[str, str | bool]) -> Evaluation:
+def _evaluation(task: HostedTask, ticket: Ticket) -> Evaluation:
     names = task.task.arms
-    variant = names[arm]
+    variant = names[ticket.arm]
     value = BOOLEANS[variant] if set(names) == set(BOOLEANS) else variant
-    return Evaluation(task.task.name, _reason(task), variant, value, metadata)
+    return Evaluation(task.task.name, _reason(task), variant, value, {"ticket": str(ticket)})
 
 
 def _reason(task: HostedTask) -> Reason:

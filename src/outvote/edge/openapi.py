@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from outvote.core.task import NAME
-from outvote.edge.bodies import LARGEST_BODY, Decision, Exposure, Health, Reward, TaskList, TaskView
+from outvote.edge.bodies import LARGEST_BODY, Decision, Health, Reward, TaskList, TaskView
 from outvote.edge.ofrep import FLAGS, Evaluation, EvaluationFailed, Evaluations
 from outvote.web.openapi import DOCUMENT, TEXT, Operation, document
 from outvote.web.problems import Problem
@@ -13,9 +13,9 @@ from outvote.web.problems import Problem
 _REFUSALS: Final = {
     "400": "The body is not JSON.",
     "404": "The task, or the variant, is not known here.",
-    "409": "No decision waits for this reward, or the ticket was not issued for this variant.",
+    "409": "This edge knows no decision with this ticket: another edge or another task decided, or a crash lost it.",
     "413": f"The body is larger than {LARGEST_BODY} bytes.",
-    "422": "A name, a field or a reward is invalid.",
+    "422": "A name, a field, a ticket or a reward is invalid.",
     "500": "The edge failed.",
 }
 _FAILURES: Final = _REFUSALS | {
@@ -36,21 +36,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
         refusals=("422",),
     ),
     "POST /v1/tasks/{task}/reward": Operation(
-        "Report the reward of one event. Each decision is rewarded once.",
+        "Report the reward of one decision. Sending it again is safe: the largest within the reward window counts.",
         body=Reward,
         status="204",
-        says="Accepted, even if it is too late to count.",
+        says="Accepted. A reward that is late, or of a decision that is not counted, is ignored.",
         refusals=("409", "422"),
     ),
-    "POST /v1/tasks/{task}/exposed": Operation(
-        "Declare an assignment of a bulk evaluation shown: it becomes a decision, with a ticket for its reward.",
-        Decision,
-        body=Exposure,
-        says="The decision.",
-        refusals=("422",),
-    ),
     f"POST {FLAGS}": Operation(
-        "OpenFeature: assign a variant of every task ahead; see `exposed`.",
+        "OpenFeature: evaluate all flags at once. These decisions are not counted.",
         Evaluations,
         body=_CONTEXT,
         refuses_with=EvaluationFailed,

@@ -8,7 +8,6 @@ would reveal the time of an event.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import random
 import time
@@ -17,15 +16,17 @@ from typing import Any
 
 from outvote.concurrency import cancel
 from outvote.core import protocols
+from outvote.core.decisions import Capacity, Ticket, check_reward
 from outvote.core.errors import MalformedMessage, OutvoteError, UnknownTask, one_of
-from outvote.core.events import check_arm, check_reward
-from outvote.core.task import MAX_COUNT, Task
+from outvote.core.task import Task
 from outvote.edge.hosted_task import HostedTask, restored, saved
 from outvote.edge.store import Save, Store, StoreFailed
 from outvote.log.catch_up import ASK_EVERY, SKIP_ELIMINATIONS, Answer, Question, TaskUpdate
 from outvote.log.log import Log
 from outvote.log.records import DownSubject, UpSubject, check_name, parse, read_switch, read_task, task_record
+from outvote.log.site_report import SiteReport, without_rewards
 from outvote.observability.logs import event
+from outvote.presenters import site_words
 
 TICK = 0.2
 """Mean seconds between two ticks: each pause is drawn from 0.5 to 1.5 times this."""
@@ -33,8 +34,10 @@ ASK_AGAIN = 2.0
 """Seconds until the second question after connecting: the server may not have read the newest records yet."""
 ANSWER_PATIENCE = 2.0
 """Seconds without an answer after which the server counts as overloaded."""
-NO_TICKET = MAX_COUNT - 1
-"""Ticket of a decision whose reward is ignored: its task was stopped or killed, or its arm is out."""
+SAVE_SHARE = 0.02
+"""Saving may take this share of the time: after a slow save, the next one waits."""
+LONGEST_WAIT = 5.0
+"""Seconds that a save may wait for that: a crash loses what was not saved."""
 LAG = 15.0
 """Maximum seconds that a server lags behind. After that its view of a task name is trusted, even if a log was lost."""
 
@@ -53,8 +56,8 @@ class Edge:
         wall_clock: Callable[[], float] = time.time,
         rng: random.Random | None = None,
     ) -> None:
-        """`clock` counts seconds and never goes back, `wall_clock` returns seconds since 1970. `rng` makes every choice
-        repeatable; without it, players use the system's generator."""
+        """`clock` counts seconds and never goes back, `wall_clock` returns seconds since 1970 and may jump. `rng` makes
+        every choice repeatable; without it, players use the system's generator."""
         self.name = check_name("an edge's name", name)
         self.store = store
         self.tasks: dict[str, HostedTask] = {}
@@ -71,10 +74,14 @@ class Edge:
         """Consecutive questions that timed out: the server is overloaded."""
         self._ask_again = ASK_EVERY
         """Seconds until the next question, as set by a server."""
-        self._left = (0, 0)
-        """Late and dropped rewards of tasks that this edge no longer hosts."""
         self._clock = clock
         self._wall_clock = wall_clock
+        self._started = wall_clock() - clock()
+        """Decisions are timed by `clock`, which does not jump, counted from the wall time at the start."""
+        self._save_after = 0.0
+        """By `clock`: when the next save may begin."""
+        self._capacity = Capacity()
+        """The memory for decisions that wait for rewards, of all tasks."""
         self._rng = rng
         self._random = (rng or random).random
         """For pauses."""
@@ -102,48 +109,30 @@ class Edge:
             raise UnknownTask(f"unknown task: got {name!r}, this edge hosts {one_of(sorted(self.tasks)) or 'none'}")
         return task
 
-    def decide(self, task: HostedTask) -> tuple[int, int]:
-        """Choose an arm for one event. Return it with the ticket that its reward must name."""
-        if task.stopped or task.killed:
-            return task.served, NO_TICKET
-        answer = task.player.decide()
-        task.dirty = True
-        self._note_windows(task)
-        return answer
+    def now(self) -> int:
+        """Return the time of this edge, in milliseconds since 1970."""
+        return int((self._clock() + self._started) * 1000)
 
-    def expose(self, task: HostedTask, arm: int) -> int:
-        """Count an assignment made ahead as a decision, now that it was shown. Return the ticket for its reward."""
-        check_arm(arm, len(task.task.arms))
-        ticket = None if task.stopped or task.killed else task.player.expose(arm)
-        if ticket is None:
-            return NO_TICKET
+    def decide(self, task: HostedTask) -> Ticket:
+        """Choose an arm for one event. Its reward must name the ticket that is returned."""
+        if task.stopped or task.killed:
+            return Ticket.uncounted(task.served)
+        ticket = task.player.decide(self.now())
         task.dirty = True
-        self._note_windows(task)
         return ticket
 
-    def reward(self, task: HostedTask, arm: int, reward: float, ticket: int | None = None) -> None:
-        """Learn the reward of one event. A stopped task ignores it. A killed task learns only from decisions made
-        before, which are recognised by their tickets."""
-        if task.stopped or ticket == NO_TICKET or (ticket is None and task.killed):
-            check_arm(arm, len(task.task.arms))
+    def reward(self, task: HostedTask, ticket: Ticket | None, reward: float) -> None:
+        """Learn the reward of one event. It is ignored without a ticket, which is what an uncounted decision has, and
+        if the task was stopped. Raises `InvalidReward` or `UnknownDecision`."""
+        if ticket is None or task.stopped:
             check_reward(reward)
             return
-        messages = task.player.reward(arm, reward, ticket=ticket)
-        if messages:
-            task.new += messages
         task.dirty = True
+        task.player.reward(ticket, reward, self.now())
 
     @property
     def connected(self) -> bool:
         return self.log is not None and self.log.connected
-
-    @property
-    def rewards_not_counted(self) -> tuple[int, int]:
-        """Late and dropped rewards of all tasks, past ones included: a counter must not decrease."""
-        late, dropped = self._left
-        for task in self.tasks.values():
-            late, dropped = late + task.player.late_rewards, dropped + task.player.dropped_rewards
-        return late, dropped
 
     # ---- from the network
 
@@ -172,7 +161,6 @@ class Edge:
             return  # records that concern servers only
         elif where.number == hosted.eliminations:
             self._eliminate(hosted, payload)
-            self._note_windows(hosted)
         elif where.number is not None and where.number > hosted.eliminations:
             self.missed.set()
 
@@ -196,28 +184,40 @@ class Edge:
 
     # ---- timer ticks
 
-    def flush(self) -> None:
-        """Close expired reward windows, then save. New messages and the state after them are durable on return."""
-        now = self._clock()
+    def tick(self) -> None:
+        """Count what is due, log what people should know, and save unless the last save took long."""
+        now = self.now()
         for task in self.tasks.values():
-            while not task.stopped and task.windows and task.windows[0][0] <= now:
-                _, ticket = heapq.heappop(task.windows)
-                task.new += task.player.close(ticket)
-                task.dirty = True
+            if not task.stopped:
+                task.dirty = task.dirty or task.player.decisions.is_due(now)
+                messages = task.player.tick(now)
+                if messages:
+                    task.new += messages
+                    task.dirty = True
+            if task.dirty:
+                self._note_report(task, now)
+        if self._clock() >= self._save_after:
+            self.flush()
+
+    def flush(self) -> None:
+        """Save all changes. New messages and the state after them are durable on return."""
         changed = [task for task in self.tasks.values() if task.dirty]
-        if changed:
-            began = self._clock()
-            saves = [
-                Save(task.task_id, saved(task), [(message.sequence, task.coder.up(message)) for message in task.new])
-                for task in changed
-            ]
-            self.store.save(saves)
-            self.saves += 1
-            self.save_seconds += self._clock() - began
-            for task, save in zip(changed, saves, strict=True):
-                task.note_kept(list(save.messages))
-                task.new = []
-                task.dirty = False
+        if not changed:
+            return
+        began = self._clock()
+        saves = [
+            Save(task.task_id, saved(task), [(message.sequence, task.coder.up(message)) for message in task.new])
+            for task in changed
+        ]
+        self.store.save(saves)
+        took = self._clock() - began
+        self.saves += 1
+        self.save_seconds += took
+        self._save_after = self._clock() + min(took / SAVE_SHARE, LONGEST_WAIT)
+        for task, save in zip(changed, saves, strict=True):
+            task.note_kept(list(save.messages))
+            task.new = []
+            task.dirty = False
 
     async def send(self) -> None:
         """Send all messages that the log lacks, in order of sequence. Returns when the log has stored them."""
@@ -243,7 +243,7 @@ class Edge:
             self.missed.clear()
             known = {task.task_id: task.eliminations for task in self.tasks.values()}
             skipped = dict.fromkeys(sorted({*self._not_ours, *self.unreadable}), SKIP_ELIMINATIONS)
-            question = Question(self.store.incarnation, known | skipped)
+            question = Question(self.store.incarnation, known | skipped, self._reports())
             try:
                 answer = await self.log.ask(self.name, question)
             except MalformedMessage as error:
@@ -274,6 +274,7 @@ class Edge:
     async def stop(self) -> None:
         await cancel(self._running)
         self.flush()
+        self.store.mark_clean()
         if self.log is not None:
             await self.log.close()
 
@@ -288,7 +289,7 @@ class Edge:
     async def _keep_going(self) -> None:
         while True:
             await asyncio.sleep(TICK * (0.5 + self._random()))
-            self.flush()
+            self.tick()
 
     async def _stay_connected(self, log: Log) -> None:
         await self.connect(log)
@@ -340,7 +341,6 @@ class Edge:
             return
         for elimination in update.eliminations:
             self._eliminate(hosted, elimination)
-        self._note_windows(hosted)
         if update.stopped:
             self._stop(hosted)
         self._switch(hosted, update.killed, update.switches)
@@ -349,7 +349,7 @@ class Edge:
     def _read(self, task_id: str, record: bytes | dict[str, Any]) -> Task | None:
         """Parse a task's record. Return None and log once if this version cannot read it."""
         try:
-            task = read_task(record) if isinstance(record, bytes) else Task.from_json(record)
+            task = read_task(record)
         except OutvoteError as error:
             if task_id not in self.unreadable:
                 event(_log, logging.ERROR, "task_not_readable", id=task_id, error=str(error))
@@ -380,7 +380,8 @@ class Edge:
             event(_log, logging.WARNING, "task_in_no_log", task=task.name, id=namesake.task_id, now=task_id)
             self._leave(namesake)
         self.store.put_task(task_id, task_record(task).decode())
-        event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol)
+        when = site_words.first_counts(task)
+        event(_log, logging.INFO, "task_joined", task=task.name, id=task_id, protocol=task.protocol, first_message=when)
         return self._host(task_id, task)
 
     def _switch(self, hosted: HostedTask, killed: bool, switches: int) -> None:
@@ -392,6 +393,7 @@ class Edge:
         if not hosted.stopped:
             hosted.stopped = hosted.dirty = True
             hosted.new = []
+            hosted.player.decisions.drop(range(len(hosted.task.arms)))
             event(_log, logging.INFO, "task_stopped", task=hosted.task.name, id=hosted.task_id)
 
     def _eliminate(self, hosted: HostedTask, payload: bytes) -> None:
@@ -413,7 +415,9 @@ class Edge:
             hosted = HostedTask(task_id, task, protocols.player(task, self.name, rng=self._rng))
         else:
             hosted = restored(task_id, task, saved, self._rng)
-            self._note_windows(hosted)
+            hosted.player.resume(self.now(), crashed=not self.store.clean)
+            hosted.dirty = True
+        hosted.player.decisions.share(self._capacity)
         hosted.note_kept(self.store.messages(task_id))
         self.tasks[task.name] = self._hosted[task_id] = hosted
         return hosted
@@ -441,13 +445,32 @@ class Edge:
         self._conflicts = {pair: since for pair, since in self._conflicts.items() if hosted.task_id not in pair}
         hosted.unsent.clear()
         self.store.drop_task(hosted.task_id)
-        late, dropped = self._left
-        self._left = late + hosted.player.late_rewards, dropped + hosted.player.dropped_rewards
+        hosted.player.decisions.drop(range(len(hosted.task.arms)))  # give the memory back
         del self.tasks[hosted.task.name], self._hosted[hosted.task_id]
         event(_log, logging.INFO, "task_left", task=hosted.task.name, id=hosted.task_id)
 
-    def _note_windows(self, task: HostedTask) -> None:
-        window = task.task.reward_window
-        if window is not None:
-            for ticket in task.player.take_full():
-                heapq.heappush(task.windows, (self._clock() + window, ticket))
+    def _reports(self) -> dict[str, SiteReport]:
+        """What this site has seen, by task id, where it is enough to be told."""
+        now = self.now()
+        reports = {}
+        for task in self.tasks.values():
+            report = None if task.stopped else task.report(now)
+            if report is not None:
+                hidden = task.task.privacy_budget is not None
+                reports[task.task_id] = without_rewards(report) if hidden else report
+        return reports
+
+    def _note_report(self, task: HostedTask, now: int) -> None:
+        """Log what this site has seen when it is ten times as much, and what is new to warn of."""
+        report = task.report(now)
+        if report is None or (report.decisions, report.notices) == task.noticed:
+            return
+        level, notices = task.noticed
+        task.noticed = report.decisions, report.notices
+        seen, name = task.player.decisions.seen, {"task": task.task.name, "id": task.task_id}
+        if report.decisions != level:
+            event(_log, logging.INFO, "decisions_made", **name, count=report.decisions, rewards=sum(seen.rewards))
+        for notice in report.notices:
+            if notice not in notices:
+                level_of = logging.INFO if notice == "only_successes" else logging.WARNING
+                event(_log, level_of, notice, **name, do=site_words.NOTICES[notice])

@@ -40,10 +40,10 @@ SCHEMA: Final[Mapping[str, str]] = {
     ),
 }
 """All tables of a store: no events, no times of events, no names of people. A file with other tables is refused."""
-META_KEYS: Final = ("incarnation", "file", "saves", "digest")
-"""The keys of `meta`: the incarnation, the identity of the file, the number of durable writes, and the checksum over
-all other rows."""
-SCHEMA_VERSION: Final = 3
+META_KEYS: Final = ("incarnation", "file", "saves", "clean", "digest")
+"""The keys of `meta`: the incarnation, the identity of the file, the number of durable writes, whether the last process
+saved everything before it ended, and the checksum over all other rows."""
+SCHEMA_VERSION: Final = 4
 """The version of this format, snapshots included. Other versions are refused."""
 APPLICATION_ID: Final = int.from_bytes(b"OutV", "big")
 WAL_PAGES: Final = 64
@@ -88,6 +88,7 @@ class Store(Protocol):
     """The interface of a store: see `EdgeStore`."""
 
     incarnation: str
+    clean: bool
 
     def tasks(self) -> dict[str, str]: ...
     def put_task(self, task_id: str, record: str) -> None: ...
@@ -95,6 +96,7 @@ class Store(Protocol):
     def save(self, saves: Iterable[Save]) -> None: ...
     def snapshot(self, task_id: str) -> str | None: ...
     def messages(self, task_id: str) -> list[tuple[int, bytes]]: ...
+    def mark_clean(self) -> None: ...
 
 
 class EdgeStore:
@@ -107,6 +109,8 @@ class EdgeStore:
         """Random, created with the file: distinguishes this store's messages from those of any other."""
         self.renewed = False
         """The file was copied or restored: it has a new incarnation, and its snapshots and messages were deleted."""
+        self.clean = True
+        """Whether the last process saved everything before it ended. Otherwise the snapshots lack its last changes."""
         _check_header(self.path)  # before locking: leave no lock file beside a file that is no store
         with contextlib.ExitStack() as on_error:
             self._lock = _Lock(self.path)
@@ -175,6 +179,11 @@ class EdgeStore:
         """Return the messages of a task, in order of sequence."""
         return self._rows("SELECT sequence, payload FROM messages WHERE task_id = ? ORDER BY sequence", task_id)
 
+    def mark_clean(self) -> None:
+        """Record that everything is saved: call it last, before `close`. Durable on return."""
+        with self._transaction(durable=True):
+            self._put_meta(clean="1")
+
     # ---- opening
 
     def _open(self, identity: str) -> None:
@@ -206,11 +215,11 @@ class EdgeStore:
                 execute("DELETE FROM snapshots")
                 execute("DELETE FROM messages")
                 self._sum = self._sum_of_rows()
-                self._put_meta(incarnation=self.incarnation, file=identity)
+                self._put_meta(incarnation=self.incarnation, file=identity, clean="0")
         else:
-            execute("BEGIN IMMEDIATE")  # detect a read-only file now
-            execute("ROLLBACK")
-            self._write_note()
+            self.clean = meta.get("clean") == "1"
+            with self._transaction(durable=True):  # also detects a read-only file now
+                self._put_meta(clean="0")
 
     def _create(self) -> None:
         """Runs before WAL mode, so that the header that identifies a store is never in the write-ahead log alone."""

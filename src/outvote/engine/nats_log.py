@@ -202,9 +202,10 @@ class NatsLog:
         await self._client.subscribe(f"{LIVE}.>", cb=take)
         await self._client.settle()
 
-    async def overhear(self, on_question: Callable[[str], None]) -> None:
+    async def overhear(self, on_question: Callable[[str, Question], None]) -> None:
         async def take(message: Msg) -> None:
-            on_question(message.subject.rpartition(".")[2])
+            with suppress(MalformedMessage):  # what cannot be read is no sign of life
+                on_question(message.subject.rpartition(".")[2], read_question(message.data))
 
         await self._client.subscribe(f"{SYNC}.*", cb=take)
         await self._client.settle()

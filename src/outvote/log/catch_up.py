@@ -8,6 +8,7 @@ import msgspec
 
 from outvote.core.errors import MalformedMessage
 from outvote.log.records import TOKEN
+from outvote.log.site_report import SiteReport
 
 SKIP_ELIMINATIONS: Final = 1 << 30
 """Larger than any number of eliminations: the edge wants no updates about this task."""
@@ -20,13 +21,15 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=10**16)]
 TaskId = Annotated[str, msgspec.Meta(pattern=rf"^{TOKEN}\Z")]
 
 
-class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A catch-up request: what an edge has applied so far."""
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A catch-up request: what an edge has applied so far, and how its tasks fare."""
 
     incarnation: str
     """Incarnation of the edge's store: the answer says which of its messages the log holds."""
     tasks: dict[str, Count]
     """Number of applied eliminations, by task id."""
+    reports: dict[TaskId, SiteReport] = {}
+    """What the site has seen, by task id, for people."""
 
 
 class TaskUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -96,8 +96,8 @@ class Log(Protocol):
     async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
         """Answer edges' questions. One server gets each question; None sends no answer."""
 
-    async def overhear(self, on_question: Callable[[str], None]) -> None:
-        """Pass the name of every edge that asks to `on_question`, whichever server answers."""
+    async def overhear(self, on_question: Callable[[str, Question], None]) -> None:
+        """Pass every question, and the name of the edge that asks, to `on_question`, whichever server answers."""
 
     # ---- edges
 

@@ -110,13 +110,14 @@ class TaskState:
     def running(self) -> bool:
         return not self.stopped and self.winner is None
 
-    def receive(self, subject: UpSubject, payload: bytes) -> bool:
-        """Apply an edge's message; return whether the core accepted it. Malformed messages are counted and ignored."""
-        counted = self._receive(subject, payload)
+    def receive(self, subject: UpSubject, payload: bytes, at: int) -> bool:
+        """Apply an edge's message that the log stored at this time, in milliseconds since 1970. Return whether the core
+        accepted it. Malformed messages are counted and ignored."""
+        counted = self._receive(subject, payload, at)
         self.refused += not counted
         return counted
 
-    def _receive(self, subject: UpSubject, payload: bytes) -> bool:
+    def _receive(self, subject: UpSubject, payload: bytes, at: int) -> bool:
         key = (subject.edge, subject.incarnation)
         last = self.highest.get(key)
         if last is None:
@@ -132,9 +133,9 @@ class TaskState:
             message = self.coder.read_up(subject, payload)
         except OutvoteError:
             return False
-        counted = self._count(subject, message)
+        counted = self._count(subject, message, at)
         if self._replay is not None:
-            self._replay.receive(key, subject.sequence, payload, counted)
+            self._replay.receive(key, subject.sequence, at, payload, counted)
         if counted:
             self.ledger.send_up(subject.edge, message, packed_bits(payload))
         return counted
@@ -190,8 +191,9 @@ class TaskState:
                 continue
             subject = UpSubject(buffered.edge, self.task_id, buffered.incarnation, buffered.sequence)
             message = self.coder.read_up(subject, buffered.payload)
-            counted = self._count(subject, message)
-            self._replay.receive((buffered.edge, buffered.incarnation), buffered.sequence, buffered.payload, counted)
+            counted = self._count(subject, message, buffered.at)
+            life = (buffered.edge, buffered.incarnation)
+            self._replay.receive(life, buffered.sequence, buffered.at, buffered.payload, counted)
             if counted and not buffered.counted:
                 self.refused -= 1
                 self.ledger.send_up(buffered.edge, message, packed_bits(buffered.payload))
@@ -200,9 +202,9 @@ class TaskState:
         self.discounted_unanimous += unanimous - still_unanimous
         return discounted
 
-    def _count(self, subject: UpSubject, message: UpMessage) -> bool:
+    def _count(self, subject: UpSubject, message: UpMessage, at: int) -> bool:
         try:
-            eliminations = self.server.receive(subject.edge, message, incarnation=subject.incarnation)
+            eliminations = self.server.receive(subject.edge, message, at, incarnation=subject.incarnation)
         except OutvoteError:
             return False
         if eliminations:
@@ -267,7 +269,7 @@ class LogState:
                 events = self._apply_order(where, record)
                 task = self.tasks.get(where.task_id)
             elif task is not None:
-                events = self._apply_message(task, where, record.payload)
+                events = self._apply_message(task, where, record)
             if events is not None and task is not None:
                 task.touched = record.sequence
                 if task.server.held != held:
@@ -281,9 +283,9 @@ class LogState:
             self.history.note(event, record)
         return events
 
-    def _apply_message(self, task: TaskState, where: UpSubject, payload: bytes) -> list[Event]:
-        due = len(task.due)
-        counted = task.receive(where, payload)
+    def _apply_message(self, task: TaskState, where: UpSubject, record: Record) -> list[Event]:
+        due, payload = len(task.due), record.payload
+        counted = task.receive(where, payload, int(record.stored * 1000))
         bits = packed_bits(payload) if payload else 0
         events: list[Event] = [MessageStored(where.task_id, where.edge, where.incarnation, bits, counted)]
         if len(task.due) > due:

@@ -70,7 +70,7 @@ class MemoryEngine:
         """Pass a question to a random answering server; the reply is None if there is none."""
         servers = [client for client in self.clients if client.connected and client.on_asked is not None]
         for client in servers:
-            client.on_question(edge)
+            client.on_question(edge, question)
         chosen = self.rng.choice(servers).on_asked if servers else None
         answer = None if chosen is None else chosen(edge, question)
         if chosen is None or answer is not None:
@@ -88,7 +88,7 @@ class MemoryLog:
         self.read = 0
         """Number of records passed to `on_record`."""
         self.on_asked: Callable[[str, Question], Answer | None] | None = None
-        self.on_question: Callable[[str], None] = lambda edge: None
+        self.on_question: Callable[[str, Question], None] = lambda edge, question: None
         self._on_record: Callable[[Record], None] | None = None
         self._on_news: Callable[[str, bytes], None] | None = None
         self._engine = engine
@@ -150,7 +150,7 @@ class MemoryLog:
     async def answer(self, reply: Callable[[str, Question], Answer | None]) -> None:
         self.on_asked = reply
 
-    async def overhear(self, on_question: Callable[[str], None]) -> None:
+    async def overhear(self, on_question: Callable[[str, Question], None]) -> None:
         self.on_question = on_question
 
     # ---- edges

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from outvote.core.codes import pack, unpack
-from outvote.core.errors import InvalidConfiguration, MalformedMessage
+from outvote.core.errors import InvalidConfiguration, InvalidTask, MalformedMessage
 from outvote.core.messages import Elimination, UpMessage
-from outvote.core.task import NAME, Task
+from outvote.core.task import LONGEST_WINDOW, NAME, Task
 
 TOKEN = r"[A-Za-z0-9_-]{1,80}"
 """Pattern of names and ids; other characters could be wildcards to the engine."""
@@ -34,6 +34,9 @@ _UP = re.compile(rf"outvote\.up\.({TOKEN})\.({TOKEN})\.({TOKEN})\.({_NUMBER})")
 _DOWN = re.compile(
     rf"outvote\.(?:down|live)\.({TOKEN})\.(?:(task|stop|delete)|(elim|expect|kill|discount)\.({_NUMBER}))"
 )
+
+SHORTEST_WINDOW = 1.0
+"""The shortest reward window of a task on the network, in seconds."""
 
 UP, DOWN, LIVE, SYNC = "outvote.up", "outvote.down", "outvote.live", "outvote.sync"
 
@@ -82,12 +85,28 @@ def task_record(task: Task) -> bytes:
     return json.dumps(task.to_json(), sort_keys=True, ensure_ascii=False).encode()
 
 
-def read_task(payload: bytes) -> Task:
-    try:
-        record: Any = json.loads(payload)
-    except (ValueError, RecursionError) as error:
-        raise MalformedMessage(f"a task must be JSON: {error}") from None
-    return Task.from_json(record)
+def read_task(payload: bytes | Mapping[str, Any]) -> Task:
+    """Parse a task's record, as the log has it or as an answer of catch-up does. Raises `OutvoteError`."""
+    record: Any = payload
+    if isinstance(payload, bytes):
+        try:
+            record = json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            raise MalformedMessage(f"a task must be JSON: {error}") from None
+    task = Task.from_json(record)
+    check_window(task.reward_window)
+    return task
+
+
+def check_window(seconds: object) -> None:
+    """Raise `InvalidTask` for a reward window that no task on the network can have."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not SHORTEST_WINDOW <= seconds <= LONGEST_WINDOW:  # type: ignore[operator]
+        raise InvalidTask(
+            f"must be from 1 second to 7 days (1 to {LONGEST_WINDOW:.0f}, in seconds), got {repr(seconds)[:40]}",
+            field="reward_window",
+            code="range" if number else "type",
+        )
 
 
 def switch_record(killed: bool) -> bytes:

@@ -53,7 +53,7 @@ def settings(
     """
     return Settings(
         protocol=task.protocol,
-        task=altered(task, reward_window=None, code=task.entry.codes[0], code_weights=[]),
+        task=altered(task, reward_window=0.0, code=task.entry.codes[0], code_weights=[]),
         environment=Environment(means or question.means),
         activity=question.activity,
         active_players=task.active_players,

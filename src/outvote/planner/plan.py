@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from outvote.core.errors import InvalidTask
 from outvote.core.task import Task
-from outvote.planner.duration import duration
 from outvote.planner.estimate import Estimate
 from outvote.planner.families import FAMILIES, Family, of
 from outvote.planner.question import Question
+from outvote.presenters.durations import duration
 from outvote.theory import pulls_per_player
 
 TOO_LONG: Final = 365.0

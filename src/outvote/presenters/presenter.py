@@ -8,7 +8,10 @@ from typing import Any, Final
 from outvote.core.task import Task
 from outvote.log.log_state import TaskState
 
-ABOUT_ITSELF: Final = "its own name and its store's number, and how much news it has heard"
+ABOUT_ITSELF: Final = (
+    "its own name and its store's number, how much news it has heard, roughly how many decisions it has made, and "
+    "warnings about its rewards"
+)
 
 
 @dataclass(frozen=True, slots=True)

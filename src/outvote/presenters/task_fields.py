@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from outvote.core.errors import InvalidInput, InvalidTask
 from outvote.core.registry import REGISTRY
-from outvote.core.task import DEFAULTS, NAME, QUORUMS, Task
+from outvote.core.task import DEFAULTS, LONGEST_WINDOW, NAME, QUORUMS, Task
+from outvote.log.records import SHORTEST_WINDOW, check_window
+from outvote.presenters.durations import span
 from outvote.quantities import number, seconds
 
 MOST_NAMES: Final = 10_000
@@ -98,7 +100,9 @@ EPSILON: Final = Kind(
     lambda value: f"{value:g}" + ("" if value else " (the very best)"),
 )
 POSITIVE: Final = Kind(number, {"type": "number", "exclusiveMinimum": 0}, {"": "number"}, "{:g}".format)
-SECONDS: Final = POSITIVE._replace(read=seconds, show="{:g} s".format)
+WINDOW: Final = POSITIVE._replace(
+    read=seconds, schema={"type": "number", "minimum": SHORTEST_WINDOW, "maximum": LONGEST_WINDOW}, show=span
+)
 BUDGET: Final = POSITIVE._replace(schema={"type": "number", "exclusiveMinimum": 0, "maximum": 20})
 FLOOR: Final = Kind(number, {"type": "integer", "minimum": 2, "maximum": 127}, {"": "count"})
 COUNT: Final = Kind(number, {"type": "integer", "minimum": 0}, {"": "count"})
@@ -128,15 +132,17 @@ class Field(NamedTuple):
     """Where it stands in the form: question, answer or more; empty if the form does not ask for it."""
     example: str = ""
     """What a form shows in an empty field."""
+    required: bool = False
+    """It must be given on the network, though a simulation has a default."""
 
     @property
     def default(self) -> object:
         """None where it depends on other fields, or has to be given."""
-        return DEFAULTS.get(self.core)
+        return None if self.required else DEFAULTS.get(self.core)
 
     @property
     def is_needed(self) -> bool:
-        return self.core not in DEFAULTS
+        return self.required or self.core not in DEFAULTS
 
     @property
     def schema(self) -> dict[str, object]:
@@ -151,6 +157,11 @@ FIELDS: Final = (
     Field("name", "name", NAME_KIND, "Name", "letters, digits, _ and -", "question", "checkout-button"),
     Field("arms", "variants", VARIANTS, "Variants", "how many, or their names", "question"),
     Field("players", "sites", SITES, "Sites", "how many, or their names", "question"),
+    Field(
+        "reward_window", "reward_window", WINDOW, "Reward window",
+        "how long after a decision may its reward come, like 60s or 30m? Without one by then it counts 0",
+        "question", "60s", required=True,
+    ),
     Field("protocol", "protocol", _one_of(*REGISTRY), "Protocol", "what sites send, and how it is judged", "answer"),
     Field("delta", "delta", PROBABILITY, "Error allowed, δ", "probability of a wrong answer", "answer", "5 %"),
     Field(
@@ -161,10 +172,6 @@ FIELDS: Final = (
         "tolerate", "tolerate", COUNT, "Lying sites tolerated",
         "how many may be broken or lie, and the answer is right all the same: fewer than half; it takes more events",
         example="0",
-    ),
-    Field(
-        "reward_window", "reward_window", SECONDS, "Reward window",
-        "how long to wait for a reward, like 60s or 30m; decisions not answered by then count 0", example="none",
     ),
     Field(
         "fallback", "fallback", VARIANT, "Fallback variant", "what is served once the task is stopped or killed",
@@ -205,6 +212,7 @@ def task_of(asked: Mapping[str, object]) -> Task:
     for field in FIELDS:
         if field.is_needed and asked.get(field.name) is None:
             raise InvalidTask(f"must be given: {field.help}", field=field.name, code="missing")
+    check_window(asked["reward_window"])
     for name in ("variants", "instances"):
         value = asked.get(name)
         if isinstance(value, int) and value > MOST_NAMES:

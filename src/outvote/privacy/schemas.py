@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
 from outvote.core.task import MAX_COUNT
+from outvote.log.site_report import Notice
 from outvote.presenters import task_fields
 
 _COUNT: Final = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
@@ -66,12 +67,9 @@ class Schema:
         return {each.path: each for each in self.fields}
 
 
-BATCH: Final = ("ticket", "arm", "size", "left", "waiting", "total")
 ROWS: Final[Mapping[str, Sequence[str]]] = {
-    "batches[]": BATCH,
-    "current": BATCH,
-    "uncounted[]": BATCH,
-    "given_up[]": ("ticket", "count"),
+    "groups[]": ("run", "number", "due", "counts"),
+    "counts[]": ("arm", "left", "decided", "total"),
 }
 """Lists whose places have names: by the end of their path."""
 
@@ -80,17 +78,29 @@ _COUNTED = "a running count: it tells no event from another, and has no time in 
 _FROM_ALL = "the fleet's decision, made from all sites"
 
 
-def _batch(at: str, what: str) -> tuple[Field, ...]:
-    return (
-        Field(f"{at}.ticket", "count", f"{what}: its number", "a group's, shared by all its events"),
-        Field(f"{at}.arm", "arm", "the arm that it tries", "the whole group has it"),
-        Field(f"{at}.size", "number", "events that it takes; -1 is no end", "follows from the task and from counts"),
-        Field(f"{at}.left", "number", "events still to come", _COUNTED),
-        Field(f"{at}.waiting", "count", "events not answered yet", _COUNTED),
-        Field(f"{at}.total", "sum", "rewards so far", "a sum; see “Exact sums” above"),
-    )
-
-
+_GROUP: Final = (
+    Field("run", "id", "random name of the process that opened the group", "drawn when it started"),
+    Field("number", "count", "number of the group", "a group's, shared by all its decisions"),
+    Field(
+        "due",
+        "count",
+        "when it is counted, in milliseconds since 1970; none while it is open",
+        "a window and a random delay after its last decision; gone when it is counted",
+        optional=True,
+    ),
+    Field("counts[].arm", "arm", "an arm of the group", "the group has it, not one decision"),
+    Field("counts[].left", "count", "decisions still to come", _COUNTED),
+    Field("counts[].decided", "count", "decisions", _COUNTED),
+    Field("counts[].total", "sum", "their rewards", "a sum; see “Exact sums” above"),
+)
+_SEEN: Final = {
+    "decisions": "decisions that count, by arm",
+    "rewards": "decisions with a reward, by arm",
+    "successes": "decisions with a reward above 0, by arm",
+    "late": "rewards after their window, by arm",
+    "refused": "rewards for unknown decisions, by arm",
+    "out": "rewards of arms that were out, by arm",
+}
 _SEALED: Final = (
     Field("kind", "choice", "`player`", "always the same"),
     Field("version", "count", "of the format", "the program's"),
@@ -98,10 +108,11 @@ _SEALED: Final = (
     Field("player", "name", "the edge's name", _SET_UP),
     Field("remaining[]", "arm", "arms that are not out", _FROM_ALL),
 )
-_COUNTERS: Final = (
-    Field("next_ticket", "count", "number of the next group", "how many groups there were"),
-    Field("late_rewards", "count", "rewards of arms that were out", _COUNTED),
-    Field("dropped_rewards", "count", "rewards of groups that were closed", _COUNTED),
+_DECISIONS: Final = (
+    *(replace(field, path=f"decisions.groups[].{field.path}") for field in _GROUP),
+    Field("decisions.next_number", "count", "number of the next group", "how many groups there were"),
+    Field("decisions.uncounted", "count", "decisions not counted for lack of memory", _COUNTED),
+    *(Field(f"decisions.seen.{name}[]", "count", what, _COUNTED) for name, what in _SEEN.items()),
     Field("checksum", "checksum", "over all of the above", "made of the rest"),
 )
 
@@ -110,17 +121,15 @@ VOTES_STATE: Final = Schema(
     (
         *_SEALED,
         Field("last_arm", "arm", "the arm of the last decision", "arms take turns, whoever comes"),
-        Field("pulls[]", "count", "answered events, by arm", _COUNTED),
+        Field("pulls[]", "count", "decisions counted so far, by arm", _COUNTED),
         Field("totals[]", "sum", "their rewards, by arm", "a sum; see “Exact sums” above"),
         Field("epochs[].epoch", "count", "which epoch an instance is in", "how often enough events had come"),
         Field("epochs[].candidates[]", "arm", "arms not voted against", "a judgement of means over an epoch"),
         Field("epochs[].pulls_before[]", "count", "events before this epoch, by arm", _COUNTED),
         Field("epochs[].totals_before[]", "sum", "their rewards", "a sum; see “Exact sums” above"),
         Field("epochs[].tied", "flag", "the last epoch told no arms apart", "a judgement of means over an epoch"),
-        *_batch("batches[]", "an open group of decisions"),
-        Field("due_ticket", "count", "a group number kept for a test", "a number that no event has", optional=True),
         Field("next_sequence", "count", "number of the next vote", "how many votes there were"),
-        *_COUNTERS,
+        *_DECISIONS,
     ),
 )
 TALLY_STATE: Final = Schema(
@@ -129,12 +138,7 @@ TALLY_STATE: Final = Schema(
         *_SEALED,
         Field("place", "count", "place in the cycle of arms", "how many groups there were"),
         Field("opened", "count", "tallies opened", "how many groups there were"),
-        *_batch("current", "the group that takes the next decision"),
-        *_batch("batches[]", "an open tally"),
-        *_batch("uncounted[]", "a group that is served and not counted"),
-        Field("given_up[].ticket", "count", "a tally asked again", "a group's number"),
-        Field("given_up[].count", "count", "answers it did not wait for", _COUNTED),
-        *_COUNTERS,
+        *_DECISIONS,
     ),
 )
 SAVED: Final = Schema(
@@ -151,11 +155,12 @@ SAVED: Final = Schema(
 STORE: Final = Schema(
     "Store of an edge: tables and columns",
     (
-        Field("meta.key", "choice", "`incarnation`, `file`, `saves` or `digest`", "a fixed list"),
+        Field("meta.key", "choice", "`incarnation`, `file`, `saves`, `clean` or `digest`", "a fixed list"),
         Field(
             "meta.value",
             "text",
-            "random name of the store; device and inode of its file; number of durable writes; sum over all rows",
+            "random name of the store; device and inode of its file; number of durable writes; whether the "
+            "last process ended in order; sum over all rows",
             "of the file, not of what users do; the number of writes counts ticks that had messages",
         ),
         Field("tasks.task_id", "id", "the task", _SET_UP),
@@ -196,6 +201,20 @@ QUESTION: Final = Schema(
     (
         Field("incarnation", "random", "random name of the store", "drawn when the file was made"),
         Field("tasks.*", "count", "eliminations known, by task id", _FROM_ALL),
+        Field(
+            "reports.*.decisions",
+            "count",
+            "decisions so far, by task id, rounded down to a power of ten; nothing below 100",
+            "a magnitude: it changes once in ten times as many events",
+            optional=True,
+        ),
+        Field(
+            "reports.*.notices[]",
+            "choice",
+            "warnings: `no_rewards`, `only_successes`, `late_rewards`, `refused_rewards`, `no_memory`",
+            "of 100 events or more, as a share or as all of them",
+            optional=True,
+        ),
     ),
 )
 CONNECT: Final = Schema(
@@ -282,6 +301,8 @@ LOG_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "reason": ("choice", "why requests were refused: words of our own"),
     "tokens": ("count", "how many tokens are known"),
     "file": ("text", "name of a file of the installation"),
+    "first_message": ("text", "when the first message can come: words of our own"),
+    "rewards": ("count", "how many of the decisions have a reward"),
     "do": ("text", "advice: words of our own"),
     "error": ("text", "type of an error, or the words of one that no request caused"),
     "place": ("text", "lines of the program where an error was raised"),
@@ -340,6 +361,8 @@ LOG_EVENTS: Final = frozenset(
         "answer_not_understood",
         "request_failed",
         "messages_stored",
+        "decisions_made",
+        *get_args(Notice),
     )
 )
 
@@ -372,7 +395,7 @@ def leaves(value: object, at: str = "") -> Iterator[tuple[str, Any]]:
             if names is None:
                 yield from leaves(each, f"{at}[]")
             else:
-                yield f"{at}.{names[place]}" if place < len(names) else f"{at}.{place}", each
+                yield from leaves(each, f"{at}.{names[place] if place < len(names) else place}")
     else:
         yield at, value
 
@@ -408,4 +431,4 @@ def seen(records: Iterable[object]) -> set[str]:
 
 def _unnamed(path: str) -> str:
     """Without the id of a task."""
-    return re.sub(r"^tasks\.[^.]+", "tasks.*", path)
+    return re.sub(r"^(tasks|reports)\.[^.]+", r"\1.*", path)

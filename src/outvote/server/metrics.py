@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from outvote.log.log_state import TaskState
+from outvote.log.site_report import Notice
 from outvote.observability.metrics_page import Labels, counter, gauge, one
 from outvote.server.admin.views import status
 from outvote.server.liveness import EdgeState
@@ -118,6 +119,14 @@ class ServerCollector(Collector):
             "Records of sites that are no message of the task.",
             *((labels, state.refused) for labels, state in tasks),
         )
+
+        warned = [
+            ({**labels, "warning": warning}, sum(warning in report.notices for report in reports))
+            for labels, state in tasks
+            if (reports := self._server.monitor.reports_of(state.task_id).values())
+            for warning in get_args(Notice)
+        ]
+        yield gauge("outvote_task_sites_warning", "Sites that warn of their rewards, by warning.", *warned)
 
     def _http(self) -> Iterable[Metric]:
         yield counter(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from outvote.log.catch_up import ASK_EVERY
+from outvote.log.catch_up import ASK_EVERY, Question
 from outvote.log.events import Event, MessageStored
 from outvote.log.history import EdgeHistory
 from outvote.log.log_state import LogState
+from outvote.log.site_report import SiteReport
 from outvote.server.changes import FLEET, Changes
 from outvote.server.event_log import EventLog
 from outvote.server.liveness import EdgeState, Liveness
@@ -30,6 +31,10 @@ class Monitor:
         self._clock = clock
         self._event_log = EventLog()
         self._caught_up = False
+        self._reports: dict[str, dict[str, SiteReport]] = {}
+        """The last reports of each edge, by task id."""
+        self._distinct: dict[SiteReport, SiteReport] = {}
+        """Of equal reports one is kept: thousands of sites say the same."""
 
     def begin(self) -> None:
         """Start logging: the server has caught up with the shared log."""
@@ -47,10 +52,16 @@ class Monitor:
         if self._caught_up and isinstance(event, MessageStored):  # a message is a sign of life, too
             self._note_sign(event.edge)
 
-    def on_question(self, edge: str) -> None:
-        """Note that an edge asked for missed records, whichever server answers."""
+    def on_question(self, edge: str, question: Question) -> None:
+        """Note that an edge asked for missed records, and what it reports, whichever server answers."""
         self.liveness.questions += 1
         self._note_sign(edge)
+        if edge in self.liveness.last:
+            self._note_reports(edge, question.reports)
+
+    def reports_of(self, task_id: str) -> dict[str, SiteReport]:
+        """Return what sites have reported of a task, by name."""
+        return {edge: reports[task_id] for edge, reports in sorted(self._reports.items()) if task_id in reports}
 
     def on_answer(self) -> float | None:
         """Note an answer of this server; return the edge's polling interval in seconds, or None for the default."""
@@ -88,6 +99,19 @@ class Monitor:
             before = now
             self._event_log.look(((name, state) for name, state, _ in self.edges()), self._clock())
             await asyncio.sleep(LOOK_EVERY)
+
+    def _note_reports(self, edge: str, reports: Mapping[str, SiteReport]) -> None:
+        """Keep only reports of known tasks that are for this site: an edge could invent any number of others."""
+        before = self._reports.get(edge, {})
+        same = self._distinct.setdefault
+        known = {}
+        for task_id, report in reports.items():
+            task = self._state.tasks.get(task_id)
+            if task is not None and (not task.task.player_names or edge in task.task.player_names):
+                known[task_id] = same(report, report)
+        if known != before:
+            self._reports[edge] = known
+            self.changes.note(*(known | before).keys())
 
     def _note_sign(self, edge: str) -> None:
         if self.liveness.hear(edge, self._clock()):

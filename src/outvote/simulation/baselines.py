@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from outvote.core.decisions import Ticket
 from outvote.core.messages import Elimination
 from outvote.core.task import Task
 from outvote.core.votes.player import MedianPlayer
@@ -17,14 +18,15 @@ class LocalMedian:
     def __init__(self, task: Task, player: int, rng: object) -> None:
         schedule = Schedule(len(task.arms), task.epsilon, math.log(task.delta))
         self._inner = MedianPlayer(task, player, schedules=(schedule,))
-        self._ticket = 0
+        self._ticket = Ticket.uncounted(0)
 
     def decide(self) -> int:
-        arm, self._ticket = self._inner.decide()
-        return arm
+        self._ticket = self._inner.decide(0)
+        return self._ticket.arm
 
     def reward(self, arm: int, reward: float) -> Sequence[int]:
-        votes = self._inner.reward(arm, reward, ticket=self._ticket)
+        self._inner.reward(self._ticket, reward, 0)
+        votes = self._inner.tick(0)
         if not votes:
             return ()
         fallen = tuple(vote.arm for vote in votes)

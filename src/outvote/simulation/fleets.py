@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from outvote.core import protocols
+from outvote.core.decisions import Ticket
 from outvote.core.errors import InvalidSettings
 from outvote.core.ledger import Ledger
 from outvote.core.messages import Elimination, UpMessage, Vote
@@ -23,8 +24,9 @@ from outvote.simulation.trials import Costs
 class Participant(Protocol):
     """The part of a player's face that a simulation needs."""
 
-    def decide(self) -> tuple[int, int]: ...
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[UpMessage]: ...
+    def decide(self, now: int) -> Ticket: ...
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None: ...
+    def tick(self, now: int) -> Sequence[UpMessage]: ...
     def receive(self, message: Elimination) -> None: ...
     def candidates(self, instance: int = 0) -> tuple[int, ...]: ...
     @property
@@ -36,20 +38,26 @@ class Alone:
 
     def __init__(self, learner: Learner, arms: int) -> None:
         self._decide, self._reward = learner.decide, learner.reward
-        self._arms = arms
+        self._tickets = [Ticket.uncounted(arm) for arm in range(arms)]
+        self._fallen: Sequence[int] | None = None
         self.remaining = tuple(range(arms))
 
-    def decide(self) -> tuple[int, int]:
+    def decide(self, now: int) -> Ticket:
         arm = self._decide()
-        if not 0 <= arm < self._arms:
-            raise InvalidSettings(f"decided for an arm that is none of 0 to {self._arms - 1}: {arm!r}", field="player")
-        return arm, 0
+        if not 0 <= arm < len(self._tickets):
+            allowed = f"0 to {len(self._tickets) - 1}"
+            raise InvalidSettings(f"decided for an arm that is none of {allowed}: {arm!r}", field="player")
+        return self._tickets[arm]
 
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[Vote]:
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None:
+        self._fallen = self._reward(ticket.arm, reward)
+
+    def tick(self, now: int) -> Sequence[Vote]:
         """The arms that it has given up, as votes that it has obeyed; they are not for sending."""
-        fallen = self._reward(arm, reward)
+        fallen = self._fallen
         if not fallen:
             return ()
+        self._fallen = None
         if not set(fallen) < set(self.remaining):
             problem = f"gave up the arms {list(fallen)} of {list(self.remaining)}: one must be left"
             raise InvalidSettings(problem, field="player")
@@ -113,7 +121,7 @@ class ServedFleet(Fleet):
     def handle(self, player: int, messages: Sequence[UpMessage], draw: int) -> None:
         for message in messages:
             self.ledger.send_up(player, message)
-            for elimination in self.server.receive(player, message):
+            for elimination in self.server.receive(player, message, draw):
                 self.ledger.send_down(elimination)
                 self.announced.append(elimination)
                 self.eliminations += [(arm, draw) for arm in elimination.arms]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from outvote.core.decisions import Ticket
 from outvote.core.errors import InvalidSettings, one_of
 from outvote.core.messages import Elimination, Tally, UpMessage, Vote
 from outvote.core.protocols import Player
@@ -60,13 +61,16 @@ class Liar:
         self._seen = [0.0] * len(task.arms)
         """The last reward of each arm."""
 
-    def decide(self) -> tuple[int, int]:
-        return self._self.decide()
+    def decide(self, now: int) -> Ticket:
+        return self._self.decide(now)
 
-    def reward(self, arm: int, reward: float, *, ticket: int | None = None) -> Sequence[UpMessage]:
+    def reward(self, ticket: Ticket, reward: float, now: int) -> None:
+        self._seen[ticket.arm] = reward
+        self._self.reward(ticket, self._told(ticket.arm, reward), now)
+
+    def tick(self, now: int) -> Sequence[UpMessage]:
         """What its honest self would send of rewards that are lies, or lies of its own."""
-        self._seen[arm] = reward
-        truth = self._self.reward(arm, self._told(arm, reward), ticket=ticket)
+        truth = self._self.tick(now)
         if self._lie == "silent" or len(self.remaining) == 1:  # nobody listens to the end
             return ()
         if self._lie in ("honest", "opposite", "swap"):

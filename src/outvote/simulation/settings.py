@@ -17,6 +17,7 @@ from outvote.core.registry import Parameter
 from outvote.core.tally.player import TallyPlayer
 from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
+from outvote.core.votes.player import MedianPlayer
 from outvote.core.votes.server import VoteServer
 from outvote.simulation.activity import Activity, ActivityFunction, Weighted, read_activity, with_dead_players
 from outvote.simulation.environments import PROBLEMS, BetaLaw, Environment, RewardLaw, bernoulli
@@ -26,7 +27,7 @@ from outvote.simulation.registry import BASELINES, OUR_BASELINES, check_paramete
 from outvote.simulation.trials import Costs
 
 ENGINES: Final = ("auto", "core", "fast")
-VOTES: Final = (protocols.__name__, VoteServer, Codebook, protocols.__name__)
+VOTES: Final = (MedianPlayer.__module__, VoteServer, Codebook, protocols.__name__)
 KERNELS: Final = {
     "dme": VOTES,
     "edme": VOTES,
@@ -267,7 +268,7 @@ def why_no_kernel(settings: Settings) -> str | None:
         return "a fleet that tolerates liars"
     if settings.liars:
         return "players that lie"
-    if task.reward_window is not None:
+    if task.reward_window:
         return "a reward window"
     if settings.protocol == "tally" and task.code not in ("implied", "binary"):
         return f"tallies in the code {task.code!r}"

@@ -1,6 +1,7 @@
 """The engine `core`: the reference. One draw is one turn of Algorithm 1, by the very objects of `outvote.core`.
 
-Draw a player, deliver what waits for it, let it decide, give it its reward, carry what it sends to the server.
+Draw a player, deliver what waits for it, let it decide, give it its reward, carry what it sends to the server. The
+number of the draw is the time.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ def run_trial(settings: Settings, seed: np.random.SeedSequence, advance: Callabl
                     participant.receive(elimination)
                 heard[player] = news
                 moments.member_changed(player, draw)
-            arm, ticket = participant.decide()
-            reward, gap = pull(player, arm, draw, uniform)
+            ticket = participant.decide(draw)
+            reward, gap = pull(player, ticket.arm, draw, uniform)
             regret += gap
-            messages = participant.reward(arm, reward, ticket=ticket)
+            participant.reward(ticket, reward, draw)
+            messages = participant.tick(draw)
             if messages:
                 fleet.handle(player, messages, draw)
                 news = len(fleet.announced)

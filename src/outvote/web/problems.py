@@ -15,11 +15,11 @@ import msgspec
 from outvote.core.errors import (
     InvalidInput,
     InvalidReward,
-    NoOutstandingDecision,
+    InvalidTicket,
     OutvoteError,
     UnknownArm,
+    UnknownDecision,
     UnknownTask,
-    UnknownTicket,
 )
 
 CONTENT_TYPE: Final = b"application/problem+json"
@@ -67,10 +67,9 @@ class WrongMethod(OutvoteError):
 _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
     (UnknownTask, HTTPStatus.NOT_FOUND, "unknown-task"),
     (UnknownArm, HTTPStatus.NOT_FOUND, "unknown-variant"),
-    (NoOutstandingDecision, HTTPStatus.CONFLICT, "no-outstanding-decision"),
-    # Not 422: the request is valid, and would succeed if the player had issued that ticket for that variant.
-    # It happens when an edge has crashed and lost the decisions of its last second.
-    (UnknownTicket, HTTPStatus.CONFLICT, "unknown-ticket"),
+    # Not 422: the request is valid, and would succeed at the edge that decided, unless a crash lost the decision.
+    (UnknownDecision, HTTPStatus.CONFLICT, "unknown-decision"),
+    (InvalidTicket, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-ticket"),
     (InvalidReward, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-reward"),
     (InvalidBody, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-name"),  # a path contains no other part of a task
@@ -83,7 +82,8 @@ _TABLE: Final[Sequence[tuple[type[OutvoteError], HTTPStatus, str]]] = (
 _AT: Final[Mapping[type[OutvoteError], tuple[str, str]]] = {
     UnknownArm: ("variant", "unknown"),
     InvalidReward: ("reward", "range"),
-    UnknownTicket: ("ticket", "unknown"),
+    InvalidTicket: ("ticket", "invalid"),
+    UnknownDecision: ("ticket", "unknown"),
 }
 """Field and code of errors of the core, which knows no requests."""
 

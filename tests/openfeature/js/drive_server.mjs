@@ -15,8 +15,8 @@ for (;;) {
   if (seen.last.reason !== "SPLIT" || Date.now() > deadline) break;
   for (let n = 0; n < 10; n++) {
     const shown = await button();
-    seen.tickets += shown.ticket !== undefined;
-    await earned(shown, Number(random() < (shown.variant === "green" ? 0.9 : 0.1)));
+    seen.tickets += shown.ticket !== "uncounted";
+    await earned(shown.ticket, Number(random() < (shown.variant === "green" ? 0.9 : 0.1)));
     seen.events += 1;
   }
 }

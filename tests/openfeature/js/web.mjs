@@ -1,24 +1,15 @@
-import { OpenFeature } from "@openfeature/web-sdk";
-import { OFREPWebProvider } from "@openfeature/ofrep-web-provider";
-
 const EDGE = window.outvoteEdge ?? "http://127.0.0.1:8700";
-const provider = new OFREPWebProvider({ baseUrl: EDGE, pollInterval: 30_000 });
-
-await OpenFeature.setProviderAndWait(provider).catch(() => {}); // without an edge the defaults are shown
-const flags = OpenFeature.getClient();
 
 const tell = (what, body) =>
   fetch(`${EDGE}/v1/tasks/shop/${what}`, { method: "POST", body: JSON.stringify(body), keepalive: true });
 
-/** Call it when the button is seen: now it is a decision, and gets its ticket. */
-export async function show() {
-  const { value: variant, flagMetadata } = flags.getStringDetails("shop", "green");
-  if (!flagMetadata.exposure) return { variant }; // the task has ended, or no edge answered
-  const answer = await tell("exposed", { variant });
-  return { variant, ticket: (await answer.json()).ticket };
+/** The variant to show, and the ticket of this decision: call it where the button is shown, once for each visitor. */
+export async function button() {
+  const answer = await tell("decide").catch(() => undefined);
+  return answer?.ok ? answer.json() : { variant: "green", ticket: "uncounted" }; // no edge answered
 }
 
-/** What it earned, from 0 to 1; once for each time that it was shown. */
-export async function earned({ variant, ticket }, reward) {
-  if (ticket !== undefined) await tell("reward", { variant, ticket, reward });
+/** What it earned, from 0 to 1; it may be sent again. */
+export async function earned(ticket, reward) {
+  if (ticket !== "uncounted") await tell("reward", { ticket, reward });
 }

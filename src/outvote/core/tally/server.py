@@ -46,7 +46,7 @@ class TallyServer(Announced):
         self._outbids: dict[int, Outbid] = {}
         """What people asked for since an arm's last tally: one arm is in many lifts."""
 
-    def receive(self, player: PlayerId, message: Tally, *, incarnation: str = "") -> list[Elimination]:
+    def receive(self, player: PlayerId, message: Tally, at: int, *, incarnation: str = "") -> list[Elimination]:
         """A tally arrives; returns the elimination to broadcast, if there is one.
 
         `incarnation` tells apart the lives of a player that lost its memory: each starts its cycle again.
@@ -56,6 +56,7 @@ class TallyServer(Announced):
         except (MalformedMessage, UnknownArm, UnknownPlayer):
             self.refused += 1
             raise
+        self.time = at
         seen = self._seen.setdefault((player, incarnation), set())
         if message.sequence in seen:
             self.duplicates += 1
@@ -169,6 +170,7 @@ class TallyServer(Announced):
         """The whole state in plain JSON types."""
         state = {
             "eliminated": list(self._eliminated),
+            "time": self.time,
             "hold": [self._homogeneity.held, self._homogeneity.tallies, self._homogeneity.next_look],
             "evidence": self._evidence.snapshot(),
             "cells": [
@@ -189,6 +191,7 @@ class TallyServer(Announced):
         record = snapshots.unseal(data, "server", task)
         server = cls(task)
         server._eliminated = list(record["eliminated"])
+        server.time = record["time"]
         sites = server._homogeneity
         sites.held, sites.tallies, sites.next_look = record["hold"]
         server._evidence.restore(record["evidence"])

@@ -47,7 +47,7 @@ class VoteServer(Announced):
         self._finished: list[set[PlayerId]] = [set() for _ in task.instances]
         self._streams: dict[tuple[PlayerId, str], Stream] = {}
 
-    def receive(self, player: PlayerId, message: Vote, *, incarnation: str = "") -> list[Elimination]:
+    def receive(self, player: PlayerId, message: Vote, at: int, *, incarnation: str = "") -> list[Elimination]:
         """A vote arrives; returns the eliminations to broadcast (Algorithm 3, lines 13 to 18).
 
         `incarnation` tells apart the lives of a player that lost its memory: each numbers its votes from 0 again.
@@ -57,6 +57,7 @@ class VoteServer(Announced):
         except (MalformedMessage, UnknownArm, UnknownPlayer):
             self.refused += 1
             raise
+        self.time = at
         self._votes.setdefault(player, [{} for _ in self.task.instances])
         stream = self._streams.setdefault((player, incarnation), Stream())
         if message.sequence < stream.expected or message.sequence in stream.held:
@@ -114,6 +115,7 @@ class VoteServer(Announced):
         """The whole state in plain JSON types."""
         state = {
             "eliminated": list(self._eliminated),
+            "time": self.time,
             "votes": [[player, [self._kept(arms) for arms in voted]] for player, voted in self._votes.items()],
             "streams": [
                 [player, incarnation, stream.expected, [[v.sequence, v.arm, v.instance] for v in stream.held.values()]]
@@ -130,6 +132,7 @@ class VoteServer(Announced):
         record = snapshots.unseal(data, "server", task)
         server = cls(task)
         server._eliminated = list(record["eliminated"])
+        server.time = record["time"]
         server.duplicates, server.refused = record["duplicates"], record["refused"]
         for player, voted in record["votes"]:
             server._votes[player] = [dict.fromkeys(arms) for arms in voted]

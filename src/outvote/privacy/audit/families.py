@@ -16,6 +16,7 @@ from outvote.privacy import schemas
 from outvote.privacy.audit.findings import Finding
 from outvote.privacy.audit.payloads import Accounts
 from outvote.privacy.audit.people import Event
+from outvote.privacy.audit.times import longest_delay
 
 Compare: TypeAlias = Callable[[Task, Accounts, Mapping[str, Sequence[Event]], Mapping[str, float]], None]
 """Compares messages with the events of each edge; the last argument is when it may first have heard an elimination."""
@@ -51,38 +52,43 @@ def _compare_tallies(
     groups: dict[tuple[str, int], list[Event]] = {}
     for edge, those in events.items():
         for event in those:
-            groups.setdefault((edge, event.ticket), []).append(event)
+            groups.setdefault((edge, event.ticket.group), []).append(event)
     for each, decoded in accounts.decoded:
         message = cast(Tally, decoded)
         where, group = str(each.subject), groups.get((each.subject.edge, message.sequence), [])
         group = [event for event in group if event.decided[0] <= each.time]
         covered = len(group)
-        accounts.completed += [(each, event) for event in group[-1:]]
+        accounts.completed += [(each, group[-1:])] if group else []
         accounts.least_events = covered if accounts.least_events is None else min(accounts.least_events, covered)
         accounts.all_or_none += message.successes in (0, message.trials)
         accounts.compared += 1
         if covered < (task.floor or 0) or message.trials < (task.floor or 0):
             told = f"a message speaks of {min(covered, message.trials)} events, the floor is {task.floor}"
             accounts.findings.append(Finding("floor", where, told))
-        if covered != message.trials or {event.arm for event in group} - {message.arm}:
+        most = sum(event.reward for event in group)
+        least = sum(event.reward for event in group if event.in_time)
+        if covered != message.trials or {event.ticket.arm for event in group} - {message.arm}:
             told = f"it says {message.trials} events with arm {message.arm}; there were {covered} of its group"
             accounts.findings.append(Finding("payload", where, told))
-        elif task.privacy_budget is None and message.successes != sum(event.reward for event in group):
+        elif task.privacy_budget is None and not least <= message.successes <= most:
             accounts.findings.append(Finding("payload", where, "it is not the sum of its events' rewards"))
 
 
-def _replayed(task: Task, edge: str, events: Sequence[Event], until: float) -> list[tuple[Vote, Event]]:
-    """The votes that a site's events lead to by the protocol alone, each with the event that completed it.
-
-    Only up to the first elimination, at `until`: when exactly an edge heard of it is not known.
-    """
-    player = protocols.player(task, edge)
-    found: list[tuple[Vote, Event]] = []
-    for event in events:
-        if event.rewarded[1] >= until or player.decide() != (event.arm, event.ticket):
+def _replayed(task: Task, edge: str, events: Sequence[Event]) -> list[tuple[Vote, list[Event]]]:
+    """The votes that a site's events lead to by the protocol alone, each with the last events of the groups that
+    completed it. Only votes before the first elimination are right: when an edge heard of it is not known."""
+    player = protocols.player(Task.from_json(task.to_json() | {"reward_window": 0.0}), edge)
+    found: list[tuple[Vote, list[Event]]] = []
+    ends: dict[int, Event] = {}
+    for number, event in enumerate(events):
+        ticket = player.decide(number)
+        if ticket.arm != event.ticket.arm or not event.in_time:
             break
-        votes = player.reward(event.arm, float(event.reward), ticket=event.ticket)
-        found += [(cast(Vote, vote), event) for vote in votes]
+        ends[event.ticket.group] = event
+        player.reward(ticket, float(event.reward), number)
+        for vote in player.tick(number):
+            late = [end for end in ends.values() if end.decided[0] > event.decided[0] - longest_delay(task)]
+            found.append((cast(Vote, vote), late))
     return found
 
 
@@ -92,23 +98,24 @@ def _compare_votes(
     """Votes with those that the same events lead to; and each speaks of at least an epoch of every arm that remains."""
     epoch = min(schedule.pulls(1) for schedule in task.schedules())
     expected = {
-        (edge, vote.sequence): (vote, event)
+        (edge, vote.sequence): (vote, ends)
         for edge, those in events.items()
-        for vote, event in _replayed(task, edge, those, heard_at.get(edge, float("inf")))
+        for vote, ends in _replayed(task, edge, those)
     }
     for each, message in accounts.decoded:
         where, edge = str(each.subject), each.subject.edge
-        before = sum(event.rewarded[0] <= each.time for event in events[edge])
+        before = sum(event.decided[0] + task.reward_window <= each.time for event in events[edge])
         accounts.least_events = before if accounts.least_events is None else min(accounts.least_events, before)
-        least = epoch * (len(task.arms) if each.time < heard_at.get(edge, float("inf")) else 2)
+        before_news = each.time < heard_at.get(edge, float("inf"))
+        least = epoch * (len(task.arms) if before_news else 2)
         if before < least:
-            told = f"a vote after {before} events of its site, an epoch has {least}"
+            told = f"a vote after {before} events of its site whose window was over, an epoch has {least}"
             accounts.findings.append(Finding("floor", where, told))
-        if task.reward_window is None and (edge, message.sequence) in expected:
+        if before_news and (edge, message.sequence) in expected:
             accounts.compared += 1
-            vote, event = expected[edge, message.sequence]
-            accounts.completed.append((each, event))
-            if vote != message or each.time < event.rewarded[0]:
+            vote, ends = expected[edge, message.sequence]
+            accounts.completed.append((each, ends))
+            if vote != message:
                 told = f"the site's events lead to {vote}, sent was {message}"
                 accounts.findings.append(Finding("payload", where, told))
 

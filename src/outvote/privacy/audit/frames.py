@@ -208,7 +208,7 @@ class Explainer:
         odd = unexplained(QUESTION, asked)
         if asked["incarnation"] != self._known.incarnations[self._edge]:
             odd.append("the incarnation is not that of the store")
-        if not set(asked["tasks"]) <= {self._known.task_id}:
+        if not {*asked["tasks"], *asked.get("reports", ())} <= {self._known.task_id}:
             odd.append("a task that there is not")
         most = self._known.eliminations
         odd += [f"{n} eliminations known, of {most}" for n in asked["tasks"].values() if n not in range(most + 1)]

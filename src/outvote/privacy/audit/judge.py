@@ -57,6 +57,7 @@ class Verdict:
             "sites": task.players,
             "privacy_budget": task.privacy_budget,
             "floor": task.floor,
+            "reward_window": task.reward_window,
             "seed": seen.setting.seed,
             "winner": seen.shown["winner"],
             "events": seen.people.count,
@@ -97,7 +98,7 @@ def judged(seen: Observation) -> Verdict:
     ledger = {"messages": shown["messages"]["up"], "bits": shown["bits"]["up"]}
     accounts = payloads.accounted(task, heard.sent, ledger)
     family(task.protocol).compare(task, accounts, events, seen.first_heard)
-    timed = times.judged(times.matched(task, accounts.completed))
+    timed = times.judged(task, times.matched(accounts.completed))
     fields, odd = _fields(seen)
     silent = [
         Finding("account", edge, "no traffic of this edge was seen: it has another way to the engine")

@@ -37,8 +37,8 @@ class Accounts:
     compared: int = 0
     """Messages whose content was computed again from the events."""
     decoded: list[tuple[Sent, UpMessage]] = field(default_factory=list)
-    completed: list[tuple[Sent, Event]] = field(default_factory=list)
-    """Messages with the event that completed each, where it is known."""
+    completed: list[tuple[Sent, Sequence[Event]]] = field(default_factory=list)
+    """Messages with the last event of each group that completed them, where it is known."""
     findings: list[Finding] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

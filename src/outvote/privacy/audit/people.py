@@ -1,6 +1,7 @@
 """The audit's users: every request carries markers wherever a request has room for them, also those that are refused.
 
-One rule: at each site one request follows the other, so the audit knows the order and the time of every event.
+One rule: at each site one request follows the other, so the audit knows the order and the time of every event. Some
+rewards are sent twice.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from outvote.core.decisions import Ticket
 from outvote.demo.setting import TASK, Setting
 from outvote.demo.users import Browser
 from outvote.privacy.audit.markers import Markers
 
 PEOPLE: Final = 20
 """Users of each site, who come again and again."""
+REPEATED: Final = 0.1
+"""Share of rewards that are sent twice."""
 REFUSED_EVERY: Final = 10
 """Events between two requests that are wrong on purpose."""
 _RETRY: Final = 0.05
@@ -26,13 +30,14 @@ _RETRY: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event as its user knows it. Times are spans: of the request, from its first byte to its answer."""
+    """One event as its user knows it."""
 
-    arm: int
-    ticket: int
+    ticket: Ticket
     reward: int
     decided: tuple[float, float]
-    rewarded: tuple[float, float]
+    """The span of the request, from its first byte to its answer."""
+    in_time: bool
+    """Its reward surely came within the window."""
 
 
 class People:
@@ -41,6 +46,8 @@ class People:
     def __init__(self, setting: Setting, edges: dict[str, str], markers: Markers) -> None:
         """`edges` are the addresses of the edges, by name."""
         self.events: dict[str, list[Event]] = {name: [] for name in edges}
+        self.count = 0
+        """Decisions that were served and answered, also those that are not counted."""
         self.requests = 0
         self.refused = 0
         self._ending = False
@@ -49,10 +56,6 @@ class People:
         self._mark = markers.new
         self._rng = random.Random(setting.seed)
         self._people = {name: [markers.person(f"{name}-user-{n}") for n in range(PEOPLE)] for name in edges}
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.events.values()))
 
     async def live(self) -> None:
         """Until `end` was called and every user has had their answer; raises what cannot be."""
@@ -92,15 +95,17 @@ class People:
         if status != 200:  # it has not heard of the task yet
             raise ConnectionError("too early")
         found = json.loads(answer)
-        arm = self._setting.task.arms.index(found["variant"])
-        ticket = found["ticket"] if "ticket" in found else found["metadata"]["ticket"]
-        reward = int(self._rng.random() < self._setting.means[arm])
-        began = time.monotonic()
-        body = {"variant": self._setting.task.arms[arm], "ticket": ticket, "reward": reward}
-        status, _ = await self._send(browser, f"/v1/tasks/{TASK}/reward", user, body)
-        if status == 204:
-            event = Event(arm, int(ticket), reward, decided, (began, time.monotonic()))
-            self.events[name].append(event)
+        text = found["ticket"] if "ticket" in found else found["metadata"]["ticket"]
+        ticket = Ticket.parse(text)
+        self.count += 1
+        if ticket is None:
+            return  # the task has ended
+        reward = int(self._rng.random() < self._setting.means[ticket.arm])
+        body = {"ticket": text, "reward": reward}
+        for _ in range(1 + (self._rng.random() < REPEATED)):
+            status, _ = await self._send(browser, f"/v1/tasks/{TASK}/reward", user, body)
+        in_time = status == 204 and time.monotonic() - began <= self._setting.task.reward_window
+        self.events[name].append(Event(ticket, reward, decided, in_time))
 
     async def _err(self, name: str, browser: Browser) -> None:
         """Requests that are refused: what they hold must not be logged either."""
@@ -108,7 +113,7 @@ class People:
         kind, arm = self._rng.randrange(6), self._setting.task.arms[0]
         path, body = f"/v1/tasks/{TASK}/reward", {"variant": arm, "reward": 1, "user": mark("field")}
         if kind == 1:
-            body = {"variant": mark("variant"), "reward": 1, "ticket": "0"}
+            body = {"variant": mark("variant"), "reward": 1, "ticket": "uncounted"}
         elif kind == 2:
             body = {"variant": arm, "reward": 1, "ticket": mark("ticket")}
         elif kind == 3:

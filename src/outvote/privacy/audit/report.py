@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from outvote.presenters.durations import span
 from outvote.privacy.audit.families import family
 from outvote.privacy.audit.judge import Verdict
 from outvote.privacy.audit.markers import FORMS
-from outvote.privacy.audit.times import FALSE_ALARM
+from outvote.privacy.audit.times import FALSE_ALARM, longest_delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +112,16 @@ def _floor(verdict: Verdict) -> str:
 
 
 def _times(verdict: Verdict) -> tuple[str, ...]:
-    times, window = verdict.times, verdict.seen.setting.task.reward_window
+    times, task = verdict.times, verdict.seen.setting.task
     if not times.delays:
-        return ("No message could be compared with the event that completed it.",)
-    after = "the event that completed it" if window is None else f"the end of its window of {window:g} s"
+        return ("No message could be compared with the events that completed it.",)
     mean = sum(times.delays) / len(times.delays)
+    window, delay = span(task.reward_window), longest_delay(task)
     return (
-        f"{len(times.delays):,} messages left {min(times.delays):.2f} to {max(times.delays):.2f} s after {after}, on "
-        f"average {mean:.2f} s. By the irregular ticks of an edge alone it would be {times.mean_by_ticks or 0:.2f} s.",
-        "None may be sooner, or more regular, than ticks make it: "
+        f"{len(times.delays):,} messages left {min(times.delays):.2f} to {max(times.delays):.2f} s after their last "
+        f"event, on average {mean:.2f} s. The window of {window}, a random delay of up to {delay:g} s and the edge's "
+        f"irregular ticks should make it {times.expected_mean or 0:.2f} s.",
+        "None may be sooner, or more regular, than that: "
         + "; ".join(f"{name}? p = {value:.3f}" for name, value in times.p_values.items())
         + f" (a finding at {FALSE_ALARM:g} or less).",
     )
@@ -129,7 +131,9 @@ def _learnt(verdict: Verdict) -> list[str]:
     task, accounts = verdict.seen.setting.task, verdict.accounts
     told = [f"The names of the {task.players} sites and of the task, the number of each message, and its time."]
     told += family(task.protocol).learnt(task, accounts)
-    told.append("That the last event of a group was at most some tenths of a second before its message.")
+    least, most = task.reward_window, task.reward_window + longest_delay(task)
+    told.append(f"That the last event of a group was {least:g} to about {most:g} s before its message.")
+    told.append("About how many events a site has had (100, 1,000, …), and warnings about its rewards.")
     told.append("No event, no user, nothing of a request." if verdict.passed else "And what was found above.")
     return told
 

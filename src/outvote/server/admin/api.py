@@ -39,6 +39,7 @@ from outvote.server.admin.views import (
     description,
     summary,
     to_json,
+    with_reports,
 )
 from outvote.server.sync_server import NameTaken, SyncServer
 from outvote.web.limits import Traffic, Watch
@@ -194,14 +195,14 @@ class Admin:
         )
 
     def describe_task(self, state: TaskState) -> TaskDescription:
-        """Describe a task. Cached until its next record, because computing intervals takes long."""
+        """Describe a task. What the log says is cached until its next record: computing intervals takes long."""
         known = self._described.get(state.task_id)
         if known is None or known[0] != state.touched:
             known = state.touched, description(state)
             self._described[state.task_id] = known
             for gone in [task_id for task_id in self._described if task_id not in self.server.state.tasks]:
                 del self._described[gone]
-        return known[1]
+        return with_reports(known[1], self.server.monitor.reports_of(state.task_id))
 
     # ---- internals
 

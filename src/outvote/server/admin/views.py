@@ -5,6 +5,7 @@ Pure: everything is computed from the log state. Answers have no other fields.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -13,7 +14,8 @@ from msgspec import UNSET, UnsetType
 from outvote.core.task import Task
 from outvote.log.expectation import Expectation
 from outvote.log.log_state import TaskState
-from outvote.presenters import task_fields
+from outvote.log.site_report import Notice, SiteReport
+from outvote.presenters import site_words, task_fields
 from outvote.presenters.lookup import presenter
 
 Status: TypeAlias = Literal["running", "held", "killed", "finished", "stopped"]
@@ -143,12 +145,23 @@ class DiscountView(msgspec.Struct, frozen=True):
     at: float
 
 
+class SiteRewards(msgspec.Struct, frozen=True):
+    """What a site reports of its decisions and rewards: at least so many decisions, a power of ten, and warnings. A
+    site with fewer than 100 decisions reports nothing."""
+
+    site: str
+    decisions: int
+    notices: tuple[Notice, ...]
+
+
 class TaskDescription(TaskSummary, frozen=True):
     """Full description of one task. `task` is what it was created with, from which it can be created again.
     `stopped_at` is when it was stopped, `expectation` what operators stated last. Counts only: `leader` is the
     remaining variant with the highest mean, `lifts` its lead over each other variant, and `disagreement` by how many
     standard deviations the sites' results differ more than chance allows, at the last check. `discounted` are the sites
-    whose messages no longer count; `messages`, `bits` and `sites` still include them."""
+    whose messages no longer count; `messages`, `bits` and `sites` still include them. `rewards` is what sites report of
+    their decisions and rewards, `warnings` the same in words. `first_counts` says when the first message of a site can
+    come; it is empty once there is one."""
 
     stopped_at: float | None
     expectation: Expectation | None
@@ -160,6 +173,9 @@ class TaskDescription(TaskSummary, frozen=True):
     sites: tuple[SiteView, ...]
     discounted: tuple[DiscountView, ...]
     task: Task
+    rewards: tuple[SiteRewards, ...] = ()
+    warnings: tuple[str, ...] = ()
+    first_counts: str = ""
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -236,6 +252,18 @@ def description(state: TaskState) -> TaskDescription:
         sites=_sites(state),
         discounted=tuple(DiscountView(*msgspec.structs.astuple(each)) for each in state.discounted),
         task=task,
+    )
+
+
+def with_reports(described: TaskDescription, reports: Mapping[str, SiteReport]) -> TaskDescription:
+    """Add what is not in the log: what sites report of their rewards."""
+    traffic = None if described.expectation is None else described.expectation.traffic
+    waits = described.status == "running" and not described.messages.up
+    return msgspec.structs.replace(
+        described,
+        rewards=tuple(SiteRewards(site, report.decisions, report.notices) for site, report in reports.items()),
+        warnings=tuple(site_words.at_sites(reports)),
+        first_counts=site_words.first_counts(described.task, traffic) if waits else "",
     )
 
 
