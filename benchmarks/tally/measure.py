@@ -20,12 +20,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import outvote
 from benchmarks.kept import Effort, Record, mean_of, measure_parts, share_of
 from benchmarks.tally import delayed
+from outvote.core.protocols import REGISTRY
 from outvote.core.tally import homogeneity
-from outvote.core.task import DEFAULT_PRIVATE_FLOOR
 from outvote.simulation import Result
 from outvote.simulation.executors import cores
 from outvote.theory import identification_bound
 
+*_, DEFAULT_PRIVATE_FLOOR = REGISTRY["tally"].floors
 RESULTS = Path(__file__).with_name("measures.json")
 PROBLEMS = {1: (0.7, 0.5, 0.3, *(0.1,) * 7), 2: (0.3, 0.2, *(0.1,) * 8)}
 HORIZON = 1_000_000

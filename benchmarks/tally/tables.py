@@ -10,9 +10,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.tables import number, prose, table
-from outvote.core.task import DEFAULT_FLOOR, DEFAULT_PRIVATE_FLOOR
+from outvote.core.protocols import REGISTRY
 
 Record = dict[str, Any]
+_, DEFAULT_FLOOR, DEFAULT_PRIVATE_FLOOR = REGISTRY["tally"].floors
 
 
 def tables(measures: Record) -> dict[str, str]:

@@ -18,7 +18,8 @@ SMALL = ["simulate", "--means", ".9,.5,.1", "--players", "3", "--epsilon", ".9",
 SHORT = [*SMALL, "--horizon", "5e3", "--trials", "4", "--grid", "10"]
 SECTION_12 = (
     "protocol means players activity active_players epsilon delta horizon trials seed engine draws regret bits "
-    "messages first_elimination finished all_finished solved correct safe best seconds"
+    "messages first_elimination finished all_finished solved correct safe best lost undecided seconds "
+    "spread site_spread visits visitor_spread drift_to cycle jumps swap drop per_day"
 )
 
 
@@ -104,6 +105,53 @@ def test_a_trace_says_who_is_active(capsys: pytest.CaptureFixture[str], tmp_path
     assert record["finished"]["share"] == 1
 
 
+WORLD = (
+    "--site-spread .6 --spread .1 --visits 5 --visitor-spread .5 --cycle .05,2e3 --jumps .05,700 --swap 1e3 --drop .01 "
+    "--per-day 200"
+)
+
+
+def test_a_world_in_which_nothing_is_alike_is_shown_and_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    record = tmp_path / "result.json"
+    line = f"simulate --protocol tally --means .9,.5,.1 --players 3 --horizon 5e3 --trials 4 {WORLD} --json {record}"
+    assert main(line.split()) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "spread 0.6 by site, spread 0.1 by arm at a site, spread 0.5 by arm for a visitor, 5 visits",
+        "cycle of 0.05 in 2,000 draws, jumps of 0.05 in 700 draws, swap at draw 1,000",
+        "die at 0.01 of decisions, 200 decisions a day",
+        "engine core",
+    ):
+        assert part in shown
+    found = json.loads(record.read_text())
+    first = found["first_elimination"]["mean"]
+    assert f"first elimination draw {first:,.0f}, day {first / 600:,.1f}" in shown
+    assert found["cycle"] == [0.05, 2000]
+    assert found["jumps"] == [0.05, 700]
+    assert (found["swap"], found["visits"], found["per_day"], found["drop"]) == (1000, 5, 200, 0.01)
+
+
+def test_the_table_says_that_the_best_arm_was_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "simulate --protocol me-unlimited --means 1,0 --players 2 --epsilon .8 --delta .5 --horizon 2e3 --trials 2"
+    assert main([*line.split(), "--swap", "2e3"]) == 0
+    assert "every best arm eliminated 100.0% of trials" in " ".join(capsys.readouterr().out.split())
+    assert main(line.split()) == 0
+    assert "every best arm" not in capsys.readouterr().out
+
+
+def test_help_names_every_part_of_a_world(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["simulate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in (
+        "--site-spread SD", "--spread SD", "--visits V", "--visitor-spread SD", "--cycle AMPLITUDE,PERIOD",
+        "--jumps SIZE,PERIOD", "--swap DRAW", "--drop SHARE", "--per-day N",
+    ):  # fmt: skip
+        assert option in shown
+
+
 BAD_INPUT = {
     "--means .5,x": ("'x'", "number"),
     "--arms 4": ("4 arms", "3"),
@@ -116,6 +164,22 @@ BAD_INPUT = {
     "--activity sometimes": ("'sometimes'", "uniform"),
     "--rewards cauchy": ("'cauchy'", "'bernoulli'"),
     "--rewards beta:0": ("0", "above 0"),
+    "--site-spread -1": ("site_spread", "at least 0", "-1"),
+    "--site-spread nan": ("--site-spread", "'nan'"),
+    "--spread x": ("--spread", "'x'"),
+    "--visits 0": ("visits", "at least 1", "0"),
+    "--visitor-spread 1": ("visitor_spread", "needs visits"),
+    "--cycle .1": ("cycle", "like .1,2000", "0.1"),
+    "--cycle .5,100": ("cycle", "from 0 to 1", "-0.4 to 1.4"),
+    "--cycle .05,100,3": ("cycle", "like .1,2000"),
+    "--jumps .2,100": ("jumps", "from 0 to 1", "1.1"),
+    "--jumps .05,0": ("jumps", "whole number of draws", "0"),
+    "--swap 0": ("swap", "from 1 on", "0"),
+    "--drop 1": ("drop", "below 1"),
+    "--drop -.1": ("drop", "at least 0", "-0.1"),
+    "--drop .1 --protocol me-local": ("drop", "'me-local'"),
+    "--per-day 0": ("per_day", "at least 0.001", "0"),
+    "--engine fast --swap 10": ("'fast'", "means that drift"),
     "--horizon 0": ("horizon", "0", "at least 1"),
     "--horizon -5": ("horizon", "-5"),
     "--trials 0": ("trials", "0", "at least 1"),

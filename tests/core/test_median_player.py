@@ -1,4 +1,4 @@
-"""The Median Elimination player, followed by hand; `tests/property/test_decide_reward.py` has every other course.
+"""The Median Elimination player, followed by hand; `tests/property/test_decisions.py` has every other course.
 
 Most tests give the player epochs that are short enough to write down. With ε = 8 in place of the task's own and
 η = .9, 4/ε_l² is 1, 16/9, 256/81 and η_l is .45, .225, .1125, so the pulls of an epoch are:

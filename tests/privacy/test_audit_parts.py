@@ -190,7 +190,9 @@ def test_a_word_too_many_is_found(changed: dict[str, object], finding: str) -> N
 
 def test_a_payload_is_compared_with_its_events() -> None:
     coder = Coder(TASK)
-    arm = coder.read_up(UpSubject("paris", "task-1", LIFE, 0), b"\x50").arm
+    message = coder.read_up(UpSubject("paris", "task-1", LIFE, 0), b"\x50")
+    assert isinstance(message, Tally)
+    arm = message.arm
     tickets = [Ticket("AAAAAAAA", 0, arm, place, 1_700_000_000_000) for place in range(3)]
     events = {"paris": [Event(ticket, int(ticket.place == 0), (0.1, 0.2), True) for ticket in tickets]}
 

@@ -45,6 +45,13 @@ LIMITS = [MAX_OPEN, 1_000, 3 * GROUP_COST, 1]
 WINDOWS = [60.0, 1.0, 0.0, 0.001, 604_800.0]
 
 
+class Extreme(random.Random):
+    """A generator whose fractions are often the least or the most that there can be."""
+
+    def random(self) -> float:
+        return min(max(1.2 * super().random() - 0.1, 0.0), 1.0 - 2.0**-53)
+
+
 class Course(ABC):
     """A player, or decisions without one, with a clock, an application that errs, and a process that crashes."""
 
@@ -54,7 +61,7 @@ class Course(ABC):
         self.arms = arms
         self.window = round(1000 * window)
         self.limit = limit
-        self.rng = random.Random(seed)
+        self.rng = Extreme(seed)
         self.now = 10**12
         self.tickets: list[Ticket] = []
         """All that were ever issued, also those that a crash lost."""
@@ -96,7 +103,7 @@ class Course(ABC):
     def happen(self, kind: str, rng: random.Random) -> None:
         recent = self.tickets[-200:]
         if kind == "decide":
-            self.tickets += [self.decide(rng) for _ in range(rng.choice([1, 2, 5, 20]))]
+            self.issue(rng.choice([1, 2, 5, 20]), rng)
         elif kind == "reward" and recent:
             for ticket in rng.choices(recent[-rng.choice([5, 40, 200]) :], k=rng.choice([1, 5, 20])):
                 self.answer(ticket, rng)
@@ -124,6 +131,13 @@ class Course(ABC):
         elif kind == "crash":
             self.begin_again(rng, crashed=True)
         self.decisions.literal.check(self.decisions)
+
+    def issue(self, count: int, rng: random.Random) -> None:
+        made = [self.decide(rng) for _ in range(count)]
+        if self.window:
+            issued = {ticket[:4] for ticket in self.tickets if ticket.group >= 0}
+            assert not issued & {ticket[:4] for ticket in made}, "a ticket was issued twice"
+        self.tickets += made
 
     def answer(self, ticket: Ticket, rng: random.Random) -> None:
         literal = self.decisions.literal
@@ -289,6 +303,10 @@ class Voted(Played):
         super().start()
         self.literal = LiteralPlayer(self.task)
 
+    def watch(self) -> None:
+        super().watch()
+        assert self.decisions.literal.in_order  # as the paper counts them
+
     def kept(self) -> Any:
         return super().kept(), copied(self.literal)
 
@@ -315,8 +333,15 @@ class Voted(Played):
         self.note(self.decisions.closed)
 
     def drop(self, arms: Sequence[int]) -> None:
-        if len(arms) == 1:
-            arms = self.literal.waited_for()[:1] or arms
+        if len(arms) == 1:  # the most delicate moment: one arm lacks decisions for the end of an epoch, and others wait
+            for _ in range(40):
+                if self.literal.waited_for():
+                    arms = self.literal.waited_for()[:1]
+                    break
+                self.issue(1, self.rng)
+                self.now += self.window // 4
+                self.tick()
+            self.issue(20, self.rng)
         super().drop(arms)
         self.literal.eliminate(arms)
 
@@ -333,7 +358,7 @@ def watched() -> Iterator[None]:
 def bare(rng: random.Random) -> Course:
     window, limit, seed = rng.choice(WINDOWS), rng.choice(LIMITS), rng.randrange(2**32)
     options = {"binary": rng.random() < 0.5, "in_order": rng.random() < 0.5}
-    return Bare(rng.randint(1, 4), window, limit, seed, **options)
+    return Bare(rng.randint(1, 6), window, limit, seed, **options)
 
 
 def tallied(rng: random.Random) -> Course:
@@ -360,19 +385,19 @@ def run(course: Course, plan: Sequence[Step]) -> Course:
     return course
 
 
-@examples(2_000)
+@examples(1_000)
 @given(seed=SEEDS, plan=PLANS)
 def test_decisions_count_as_the_rules_say(seed: int, plan: list[Step]) -> None:
     run(bare(random.Random(seed)), plan)
 
 
-@examples(2_000)
+@examples(1_000)
 @given(seed=SEEDS, plan=PLANS)
 def test_a_player_of_tally_says_what_its_decisions_were_worth(seed: int, plan: list[Step], watched: None) -> None:
     run(tallied(random.Random(seed)), plan)
 
 
-@examples(2_000)
+@examples(1_000)
 @given(seed=SEEDS, plan=PLANS)
 def test_a_player_of_the_paper_votes_on_what_its_decisions_were_worth(
     seed: int, plan: list[Step], watched: None

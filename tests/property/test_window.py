@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 
@@ -32,8 +33,8 @@ def test_a_restored_player_goes_on_as_the_original(task: Task, draws: int, fork:
             same_draws = random.Random()
             same_draws.setstate(draw.getstate())
             twin = restored_player(task, json.loads(json.dumps(player.snapshot())), same_draws)
-            twin.decisions._run = player.decisions._run  # else new decisions have other names, as in other processes
-            twin.decisions._runs = set(player.decisions._runs)
+            for left_out in ("_run", "_runs", "_latest"):  # the names of new decisions, and of groups that were dropped
+                setattr(twin.decisions, left_out, copy.copy(getattr(player.decisions, left_out)))
             twin.resume(now, crashed=False)
             players.append(twin)
         tickets = {each.decide(now) for each in players}

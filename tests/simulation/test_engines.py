@@ -70,6 +70,14 @@ def own_law(mean: float, uniform: float) -> float:
         ("tally", {"environment": Environment((0.9, 0.2), drift_to=(0.2, 0.9))}, "means that drift"),
         ("edme", {"activity": OwnActivity("own", (1.0, 1.0), 2)}, "the activity 'own', which is not by weights"),
         ("tally", {"liars": 1}, "players that lie"),
+        ("tally", {"environment": Environment((0.9, 0.2), site_spread=1.0)}, "means that differ by site"),
+        ("dme", {"environment": Environment((0.9, 0.2), visitor_spread=1.0), "visits": 5}, "visitors"),
+        ("dme", {"visits": 5}, "visitors"),
+        ("dme", {"environment": Environment((0.8, 0.2), cycle=(0.1, 10))}, "means that drift"),
+        ("tally", {"environment": Environment((0.8, 0.2), jumps=(0.1, 10))}, "means that drift"),
+        ("ucb-unlimited", {"environment": Environment((0.8, 0.2), swap=10)}, "means that drift"),
+        ("tally", {"drop": 0.01}, "sites that die"),
+        ("me-local", {"per_day": 100}, "times of day"),
     ],
 )
 def test_what_no_kernel_knows_is_run_by_the_core_also_when_it_is_put_in_later(

@@ -129,7 +129,6 @@ def test_drifting_means_go_in_a_straight_line_from_start_to_end() -> None:
         ((0.5, 0.4), 0.0, (0.5,), ["drift_to", "2 arms", "got 1"]),
         ((0.5, 0.4), 0.0, (0.5, 2.0), ["drift_to", "from 0 to 1", "got 2.0"]),
         ((0.5, 0.4), 0.0, (0.5, 0.4, 0.3), ["drift_to", "2 arms", "got 3"]),
-        ((0.5, 0.4), 0.1, (0.4, 0.5), ["drift_to cannot go with a spread", "[0.4, 0.5]", "0.1"]),
     ],
 )
 def test_an_environment_that_cannot_be_is_refused(

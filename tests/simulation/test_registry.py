@@ -72,7 +72,7 @@ def test_what_is_registered_after_a_first_simulation_is_known_at_once(
 ) -> None:
     simulate(**SMALL)
     with pytest.raises(
-        InvalidSettings, match="protocol 'always' is unknown: use one of 'dme', 'edme', 'tally', 'me-local'"
+        InvalidSettings, match="protocol 'always' is unknown: use one of 'dme', 'edme', 'tally', 'blocks', 'me-local'"
     ):
         simulate(protocol="always", **SMALL)
     register_baseline("always", Always, parameters={"arm": 0})
@@ -80,7 +80,9 @@ def test_what_is_registered_after_a_first_simulation_is_known_at_once(
     assert simulate(protocol="always", **SMALL).regret.mean[-1] == 0
     assert simulate(protocol="mine", **SMALL).bits.bound is None
     assert main(["simulate", "--protocol", "tali"]) == 2
-    assert "'tali' is unknown: use one of 'dme', 'edme', 'tally', 'mine', 'me-local'" in capsys.readouterr().err
+    assert (
+        "'tali' is unknown: use one of 'dme', 'edme', 'tally', 'blocks', 'mine', 'me-local'" in capsys.readouterr().err
+    )
     picture = tmp_path / "regret.svg"
     arguments = ["--horizon", "100", "--trials", "1", "--grid", "5", "--plot", str(picture)]
     assert main(["simulate", "--protocol", "mine", *arguments]) == 0
@@ -199,6 +201,9 @@ def test_whatever_changes_a_result_changes_what_it_is_stored_under(tmp_path: Pat
         settings(rewards=keyed(lambda mean, uniform: mean, "a")), settings(rewards=keyed(lambda *_: 0.0, "b")),
         settings(activity=keyed(lambda time, rng: 0, "c")), settings(activity=keyed(lambda time, rng: 1, "d")),
         settings(protocol="always"), settings(protocol="always", parameters={"arm": 1}), settings(engine="fast"),
+        settings(site_spread=0.5), settings(visits=5), settings(visits=5, visitor_spread=0.5),
+        settings(cycle=(0.1, 10)), settings(jumps=(0.1, 10)), settings(swap=10), settings(drop=0.1),
+        settings(per_day=10),
     ]  # fmt: skip
     trace.write_text("1\n0\n" * 150)
     cells.append(settings(activity=trace))

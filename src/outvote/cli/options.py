@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import InvalidConfiguration
-from outvote.core.protocols import REGISTRY
+from outvote.core.protocols import networked
 from outvote.core.task import DEFAULT_PROTOCOL
 from outvote.files import write_whole
 from outvote.quantities import number
@@ -27,7 +27,7 @@ def add_json(
 def add_fleet(parser: argparse.ArgumentParser, says: str, *, sites: int) -> None:
     """The fleet that a command starts on this machine; `says` is what its protocol is to the command."""
     says = f"{says} ({DEFAULT_PROTOCOL})"
-    parser.add_argument("--protocol", default=DEFAULT_PROTOCOL, choices=tuple(REGISTRY), help=says)
+    parser.add_argument("--protocol", default=DEFAULT_PROTOCOL, choices=networked(), help=says)
     parser.add_argument("--sites", type=number, default=sites, help=f"how many sites, each a process ({sites})")
 
 

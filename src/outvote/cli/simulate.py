@@ -20,6 +20,7 @@ examples:
   outvote simulate --protocol tally --problem 2 --trials 20
   outvote simulate --protocol tally --players 16 --horizon 2e4 --trials 20 --liars 2 --lie flood --tolerate 2
   outvote simulate --protocol edme --means .6,.5,.4 --players 8 --epsilon .3 --activity 80-20 --json
+  outvote simulate --protocol tally --means .12,.1,.1 --site-spread .6 --visits 5 --visitor-spread .5 --trials 20
 """
 
 
@@ -32,9 +33,11 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     what = parser.add_argument_group("what runs")
     what.add_argument(
-        "--protocol", default="dme", help="dme, edme, tally, me-local, me-unlimited or ucb-unlimited (dme)"
+        "--protocol", default="dme", help="dme, edme, tally, blocks, me-local, me-unlimited or ucb-unlimited (dme)"
     )
-    what.add_argument("--epsilon", type=number, help="ε: how close to the best arm is good enough (.5; tally: 0)")
+    what.add_argument(
+        "--epsilon", type=number, help="ε: how close to the best arm is good enough (.5; tally, blocks: 0)"
+    )
     what.add_argument("--delta", type=number, default=0.05, help="δ: the probability of failure allowed (.05)")
     what.add_argument("--players", type=number, default=64, help="N: the number of sites (64)")
     what.add_argument("--active-players", type=number, help="N_γ: the most active players (what the activity implies)")
@@ -43,7 +46,7 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
     )
     what.add_argument("--quorum", help="how η is chosen: paper or certified (paper)")
     what.add_argument("--code", help="code of arms in messages: binary, truncated or, for tally, implied (its default)")
-    what.add_argument("--floor", type=number, help="tally only: the fewest events that a message speaks of (3)")
+    what.add_argument("--floor", type=number, help="tally, blocks: the fewest decisions of an arm in a message (3)")
     what.add_argument("--privacy-budget", type=number, help="tally only: budget of differential privacy (no noise)")
     what.add_argument(
         "--tolerate", type=number, default=0, metavar="F", help="so many players may lie, and the guarantee holds (0)"
@@ -61,8 +64,44 @@ def add_to(commands: argparse._SubParsersAction[Any]) -> None:
         "--lie", default="praise", help="how: praise, damn, flood, opposite, swap, switch or silent (praise)"
     )
     world.add_argument("--rewards", default="bernoulli", help="bernoulli, beta or beta:CONCENTRATION (bernoulli)")
-    world.add_argument("--spread", type=number, default=0.0, help="each site's own means: logit standard deviation (0)")
+    world.add_argument(
+        "--site-spread", type=number, metavar="SD", help="all arms of a site: standard deviation of log odds (0)"
+    )
+    world.add_argument(
+        "--spread", type=number, metavar="SD", help="each arm at each site: standard deviation of log odds (0)"
+    )
+    world.add_argument(
+        "--visits", type=number, metavar="V", help="visitors make V decisions on average, one after another"
+    )
+    world.add_argument(
+        "--visitor-spread", type=number, metavar="SD", help="each arm for each visitor: standard deviation of log odds"
+    )
+    world.add_argument(
+        "--cycle", type=numbers, metavar="AMPLITUDE,PERIOD", help="the level of all arms is a sine over draws"
+    )
+    world.add_argument(
+        "--jumps",
+        type=numbers,
+        metavar="SIZE,PERIOD",
+        help="all arms are raised by SIZE or not, a fair coin every PERIOD draws",
+    )
+    world.add_argument(
+        "--swap", type=number, metavar="DRAW", help="the best arm and the second change places from this draw on"
+    )
     world.add_argument("--drift-to", type=numbers, metavar="MEANS", help="means drift to these over the horizon")
+    world.add_argument(
+        "--drop",
+        type=number,
+        default=0,
+        metavar="SHARE",
+        help="with this probability a site dies after a decision, and loses its open group (0)",
+    )
+    world.add_argument(
+        "--per-day",
+        type=number,
+        metavar="N",
+        help="decisions a day of a site, on average (times are numbers of draws)",
+    )
     how = parser.add_argument_group("how long and how often")
     how.add_argument("--horizon", type=number, default=1_000_000, help="T: draws of a trial (1e6)")
     how.add_argument("--trials", type=number, default=100, help="trials (100)")
@@ -138,7 +177,7 @@ def show(result: Result) -> None:
         ("all players finished", result.all_finished),
         ("solved: only ε-good arms left", result.solved),
     ):
-        when = "never" if moment.mean is None else f"draw {moment.mean:,.0f}"
+        when = "never" if moment.mean is None else _when(result, moment.mean)
         table.add_row(name, when, f"in {moment.share:.0%} of trials")
     table.add_row("all remaining arms ε-good", f"{result.correct:.1%}", "of trials at the horizon")
     table.add_row("some remaining arm ε-good", f"{result.safe:.1%}", "of trials")
@@ -150,6 +189,8 @@ def show(result: Result) -> None:
         table.add_row("", f"{bits.total - bits.instance:,.0f}", "without the bits that name the instance (Theorem 4)")
     if bits.with_arm != bits.total:
         table.add_row("", f"{bits.with_arm:,.0f}", "had every tally named its arm")
+    if result.lost:
+        table.add_row("every best arm eliminated", f"{result.lost:.1%}", "of trials")
     if result.held:
         table.add_row("held back: sites differ", f"{result.held:.1%}", "of trials at the horizon")
     messages = result.messages
@@ -165,6 +206,12 @@ def show(result: Result) -> None:
     console.print(arms)
     speed = result.trials * result.horizon / result.seconds
     console.print(f"[dim]{result.seconds:.2f} s, {speed:,.0f} draws a second[/dim]")
+
+
+def _when(result: Result, draw: float) -> str:
+    if result.per_day is None:
+        return f"draw {draw:,.0f}"
+    return f"draw {draw:,.0f}, day {draw / (result.per_day * (result.players - result.dead)):,.1f}"
 
 
 def _how(result: Result) -> Iterator[str]:
@@ -185,15 +232,31 @@ def _how(result: Result) -> Iterator[str]:
 
 def _world(result: Result) -> Iterator[str]:
     yield f"{result.rewards} rewards"
-    if result.spread:
-        yield f"spread {result.spread:g}"
+    for spread, what in (
+        (result.site_spread, "site"),
+        (result.spread, "arm at a site"),
+        (result.visitor_spread, "arm for a visitor"),
+    ):
+        if spread:
+            yield f"spread {spread:g} by {what}"
+    if result.visits is not None:
+        yield f"{result.visits:g} visits"
     if result.drift_to is not None:
         yield f"drift to {', '.join(f'{mean:g}' for mean in result.drift_to)}"
+    for name, pair in (("cycle", result.cycle), ("jumps", result.jumps)):
+        if pair is not None:
+            yield f"{name} of {pair[0]:g} in {pair[1]:,} draws"
+    if result.swap is not None:
+        yield f"swap at draw {result.swap:,}"
 
 
 def _players(result: Result) -> Iterator[str]:
     yield result.activity if len(result.activity) <= LONGEST else result.activity[:LONGEST] + "…"
     if result.dead:
         yield f"{result.dead} dead"
+    if result.drop:
+        yield f"die at {result.drop:g} of decisions"
+    if result.per_day is not None:
+        yield f"{result.per_day:g} decisions a day"
     if result.liars:
         yield f"{result.liars} lie: {result.lie}"

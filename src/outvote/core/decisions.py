@@ -259,16 +259,20 @@ class Decisions:
                 return
             seen.refused[arm] += 1
             raise unknown_decision()
+        self._count(count, ticket, reward)
+
+    def _count(self, count: Count, ticket: Ticket, reward: float) -> None:
+        _, _, arm, place, _ = ticket
         before = count.largest[place]
         if self._binary and before < reward < 1.0 and reward > 0.0:
             reward = float(self._uniform(ticket) < reward)
         if reward <= before:
             return
         if before < 0.0:
-            seen.rewards[arm] += 1
+            self.seen.rewards[arm] += 1
             before = 0.0
         if before == 0.0 < reward:
-            seen.successes[arm] += 1
+            self.seen.successes[arm] += 1
         count.largest[place] = reward
         # After a restart a reward may be counted again: which decisions had one is not stored.
         count.total = min(count.total + reward - before, count.decided)
@@ -311,6 +315,13 @@ class Decisions:
                 del self._groups[number]
             elif not group.left and group.due is None:  # the decisions that it lacked will not come
                 heapq.heappush(self._waiting, (0, number))
+
+    def cut(self, group: Group) -> None:
+        """An open group takes no more decisions: it closes one window after its last one."""
+        heapq.heappush(self._waiting, (0, group.number))
+        group.left = 0
+        for count in group.counts.values():
+            count.left = 0
 
     @property
     def groups(self) -> Iterable[Group]:

@@ -1,4 +1,4 @@
-"""What crosses the network: a `Vote` or a `Tally` goes up, an `Elimination` comes down. Nothing else does."""
+"""What crosses the network: a `Vote`, a `Tally` or a `Block` goes up, an `Elimination` down. Nothing else does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,26 @@ class Tally:
     sequence: int
 
 
-UpMessage: TypeAlias = Vote | Tally
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a player has seen in one randomised block, closed and sealed.
+
+    `number` counts a player's blocks from 0; it belongs to the envelope. `heard` is how many eliminations the player
+    had applied at closing. `counts` has, for each arm that remained then, how many decisions it had and how many of
+    them succeeded; 0 and 0 for an arm with fewer than the floor.
+    """
+
+    number: int
+    heard: int
+    counts: tuple[tuple[int, int], ...]
+
+    @property
+    def sequence(self) -> int:
+        """The number under which it is sent."""
+        return self.number
+
+
+UpMessage: TypeAlias = Vote | Tally | Block
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from outvote.core.blocks.code import BlockCodebook
+from outvote.core.blocks.player import BlockPlayer
+from outvote.core.blocks.server import BlockServer
 from outvote.core.codes import Codebook, TallyCodebook
 from outvote.core.errors import MalformedSnapshot, one_of
 from outvote.core.ledger import bits_bound, tally_bits_bound
 from outvote.core.messages import PlayerId
-from outvote.core.registry import REGISTRY, Entry, Player, Server, entry_of, register
+from outvote.core.registry import REGISTRY, Entry, Player, Server, entry_of, networked, register
 from outvote.core.tally.player import TallyPlayer
 from outvote.core.tally.server import TallyServer
 from outvote.core.task import Task
@@ -22,7 +25,18 @@ from outvote.core.votes.server import VoteServer
 if TYPE_CHECKING:
     import random
 
-__all__ = ["REGISTRY", "Entry", "Player", "Server", "entry_of", "player", "register", "restore", "server"]
+__all__ = [
+    "REGISTRY",
+    "Entry",
+    "Player",
+    "Server",
+    "entry_of",
+    "networked",
+    "player",
+    "register",
+    "restore",
+    "server",
+]
 
 
 def _votes(summary: str, voters: str) -> Entry:
@@ -55,6 +69,27 @@ register(
         takes=frozenset({"floor", "privacy_budget", "tolerate"}),
         exact=True,
         codes=("implied", "binary", "truncated", "huffman"),
+    ),
+)
+
+
+register(
+    "blocks",
+    Entry(
+        summary="randomised blocks: compared within a site, right where sites differ and drift",
+        player=BlockPlayer,
+        server=BlockServer,
+        restore_player=BlockPlayer.restore,
+        restore_server=BlockServer.restore,
+        codebook=BlockCodebook,
+        bits_bound=lambda task, draws: None,
+        first_message=lambda task: len(task.arms) * (task.floor or 0),
+        on_network=False,
+        floors=(1, 3, 31),
+        takes=frozenset({"floor"}),
+        exact=True,
+        codes=("implied",),
+        parameters={"block_age": 86_400.0},
     ),
 )
 

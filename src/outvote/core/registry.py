@@ -88,6 +88,10 @@ class Entry:
     """The most bits that a task can cost in so many draws (None: however many). None where nothing bounds them."""
     first_message: Callable[[Task], int] | None = None
     """About how many decisions a site makes before its first message, if that can be said."""
+    on_network: bool = True
+    """Sites and servers can follow it; otherwise it is for simulation only."""
+    floors: tuple[int, int, int] = (2, 3, 23)
+    """The least floor, the default, and the default with a privacy budget."""
     takes: frozenset[str] = frozenset()
     """The fields of `Task` that this protocol has and some others do not."""
     exact: bool = False
@@ -105,6 +109,11 @@ def register(name: str, entry: Entry) -> None:
     """Add a protocol. A name that is taken is refused, unless by this very entry."""
     if REGISTRY.setdefault(name, entry) is not entry:
         raise InvalidTask(f"must be a new name, got {name!r}, which is registered", field="protocol", code="duplicate")
+
+
+def networked() -> tuple[str, ...]:
+    """The protocols that sites and servers can follow."""
+    return tuple(name for name, entry in REGISTRY.items() if entry.on_network)
 
 
 def entry_of(protocol: object) -> Entry:

@@ -23,10 +23,6 @@ DEFAULT_DELTA = 0.05
 QUORUMS = ("paper", "certified")
 DEFAULT_INSTANCES = 8
 """Instances of `edme` where none are given: those of the paper's own experiment."""
-DEFAULT_FLOOR = 3
-"""Events that the smallest tally speaks of, where nothing is asked for."""
-DEFAULT_PRIVATE_FLOOR = 23
-"""The same with a privacy budget: noise weighs less in a larger tally."""
 LARGEST_TALLY = 127
 """Tallies grow no further."""
 LEAST_BUDGET = 1e-6
@@ -123,7 +119,7 @@ class Task:
             "quorum": _choice("quorum", quorum or QUORUMS[0], QUORUMS) if "quorum" in entry.takes else None,
             "code": chosen_code,
             "code_weights": _code_weights(code_weights, chosen_code, len(arm_names)),
-            "floor": _floor(floor, budget) if "floor" in entry.takes else None,
+            "floor": _floor(floor, budget, entry) if "floor" in entry.takes else None,
             "privacy_budget": budget,
             "reward_window": _window(reward_window),
             "fallback": None if fallback is None else _choice("fallback", fallback, arm_names),
@@ -283,12 +279,13 @@ def _instances(
     return values
 
 
-def _floor(floor: int | None, budget: float | None) -> int:
+def _floor(floor: int | None, budget: float | None, entry: Entry) -> int:
+    least, default, private = entry.floors
     if floor is None:
-        return DEFAULT_FLOOR if budget is None else DEFAULT_PRIVATE_FLOOR
-    if isinstance(floor, bool) or not isinstance(floor, int) or not 2 <= floor <= LARGEST_TALLY:
+        return default if budget is None else private
+    if isinstance(floor, bool) or not isinstance(floor, int) or not least <= floor <= LARGEST_TALLY:
         raise InvalidTask(
-            f"must be a whole number from 2 to {LARGEST_TALLY}, got {_shown(floor)}", field="floor", code="range"
+            f"must be a whole number from {least} to {LARGEST_TALLY}, got {_shown(floor)}", field="floor", code="range"
         )
     return floor
 

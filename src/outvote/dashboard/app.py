@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from outvote import __version__
 from outvote.core.errors import InvalidInput
-from outvote.core.protocols import REGISTRY
+from outvote.core.protocols import networked
 from outvote.dashboard import fleet_page, formats, forms, overview_page, task_page
 from outvote.dashboard.planning import Planner, PlannerFailed
 from outvote.presenters import formats as number_formats
@@ -196,7 +196,7 @@ class Dashboard:
 
     async def _form(self, request: Request, form: dict[str, str], problem: Problem | None = None) -> Response:
         wrong = None if problem is None else problem.field
-        offers = {protocol: presenter(protocol).offer for protocol in REGISTRY}
+        offers = {protocol: presenter(protocol).offer for protocol in networked()}
         filled = {"form": form, "problem": problem, "wrong": wrong, "fields": FIELDS, "offers": offers}
         planned = await self._planned(form) if "plan" in form else {"plan": None, "trouble": None, "form": form}
         return self._page(request, "new_task.html", {**planned, **filled}, status=problem.status if problem else 200)

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from outvote.core.codes import pack, unpack
-from outvote.core.errors import InvalidConfiguration, InvalidTask, MalformedMessage
+from outvote.core.errors import InvalidConfiguration, InvalidTask, MalformedMessage, one_of
 from outvote.core.messages import Elimination, UpMessage
+from outvote.core.registry import networked
 from outvote.core.task import LONGEST_WINDOW, NAME, Task
 
 TOKEN = r"[A-Za-z0-9_-]{1,80}"
@@ -94,8 +95,16 @@ def read_task(payload: bytes | Mapping[str, Any]) -> Task:
         except (ValueError, RecursionError) as error:
             raise MalformedMessage(f"a task must be JSON: {error}") from None
     task = Task.from_json(record)
+    check_protocol(task)
     check_window(task.reward_window)
     return task
+
+
+def check_protocol(task: Task) -> None:
+    """Raise `InvalidTask` for a protocol that can only be simulated."""
+    if not task.entry.on_network:
+        problem = f"must be one of {one_of(networked())}, got {task.protocol!r}, which can only be simulated"
+        raise InvalidTask(problem, field="protocol", code="choice")
 
 
 def check_window(seconds: object) -> None:

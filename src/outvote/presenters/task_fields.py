@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from outvote.core.errors import InvalidInput, InvalidTask
-from outvote.core.registry import REGISTRY
+from outvote.core.registry import REGISTRY, networked
 from outvote.core.task import DEFAULTS, LONGEST_WINDOW, NAME, QUORUMS, Task
-from outvote.log.records import SHORTEST_WINDOW, check_window
+from outvote.log.records import SHORTEST_WINDOW, check_protocol, check_window
 from outvote.presenters.durations import span
 from outvote.quantities import number, seconds
 
@@ -152,7 +152,7 @@ class Field(NamedTuple):
         return {"anyOf": [dict(self.kind.schema), {"type": "null"}], "description": self.help}
 
 
-_CODES = dict.fromkeys(code for entry in REGISTRY.values() for code in entry.codes)
+_CODES = dict.fromkeys(code for name in networked() for code in REGISTRY[name].codes)
 FIELDS: Final = (
     Field("name", "name", NAME_KIND, "Name", "letters, digits, _ and -", "question", "checkout-button"),
     Field("arms", "variants", VARIANTS, "Variants", "how many, or their names", "question"),
@@ -162,7 +162,7 @@ FIELDS: Final = (
         "how long after a decision may its reward come, like 60s or 30m? Without one by then it counts 0",
         "question", "60s", required=True,
     ),
-    Field("protocol", "protocol", _one_of(*REGISTRY), "Protocol", "what sites send, and how it is judged", "answer"),
+    Field("protocol", "protocol", _one_of(*networked()), "Protocol", "what sites send, and how it is judged", "answer"),
     Field("delta", "delta", PROBABILITY, "Error allowed, δ", "probability of a wrong answer", "answer", "5 %"),
     Field(
         "epsilon", "epsilon", EPSILON, "Good enough, ε",
@@ -218,9 +218,11 @@ def task_of(asked: Mapping[str, object]) -> Task:
         if isinstance(value, int) and value > MOST_NAMES:
             raise InvalidTask(f"must be at most {MOST_NAMES:,} in a network, got {value:,}", field=name, code="range")
     try:
-        return Task(**{BY_NAME[name].core: value for name, value in asked.items()})  # type: ignore[arg-type]
+        task = Task(**{BY_NAME[name].core: value for name, value in asked.items()})  # type: ignore[arg-type]
+        check_protocol(task)
     except InvalidTask as error:
         raise error.named(_NAMES.get(error.field or "", error.field)) from None
+    return task
 
 
 def to_json(task: Task) -> dict[str, Any]:

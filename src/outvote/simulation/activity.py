@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -152,6 +153,25 @@ class FromFunction:
             if player not in range(self.players):
                 raise _no_player(player, self.players, f"at draw {time}")
             yield [int(player)], [rng.random()]
+
+
+class Visitors:
+    """Who makes a player's decisions: one visitor after another, each with a geometric number of them."""
+
+    def __init__(self, visits: float, players: int, rng: Random) -> None:
+        """A visitor makes `visits` decisions on average."""
+        self._leaves = 1 / visits
+        self._rng = rng
+        self._present: list[int | None] = [None] * players
+        self._came = 0
+
+    def next(self, player: int) -> int:
+        """The visitor of a player's next decision, numbered from 0 as they come."""
+        visitor = self._present[player]
+        if visitor is None or self._rng.random() < self._leaves:
+            visitor = self._present[player] = self._came
+            self._came += 1
+        return visitor
 
 
 def uniform(players: int) -> Weighted:

@@ -15,7 +15,7 @@ from outvote.core.task import Task
 from outvote.core.votes.schedule import Schedule
 from outvote.simulation.activity import Weighted, uniform
 from outvote.simulation.arrays import Floats, Integers, IntegerTable
-from outvote.simulation.environments import good_arms
+from outvote.simulation.environments import best_arms, good_arms
 from outvote.simulation.kernels.jump import jump_trials
 from outvote.simulation.kernels.local import local_trials
 from outvote.simulation.kernels.step import step_trials
@@ -143,9 +143,22 @@ class Outputs:
             costs = [_voting_costs(settings.task, code, *each) for each in zip(self.votes, fallen, strict=True)]
         ends = [[end if end >= 0 else None for end in each] for each in self.ends.tolist()]
         held = held or [False] * len(fallen)
+        best_of_all = best_arms(settings.means)
         rows = zip(self.regret.tolist(), costs, fallen, ends, judged, held, strict=True)
         return [
-            Trial(regret, cost, out, finished, all_finished, solved, correct, safe, best, hold)
+            Trial(
+                regret,
+                cost,
+                out,
+                finished,
+                all_finished,
+                solved,
+                correct,
+                safe,
+                best,
+                hold,
+                best_of_all <= {arm for arm, _ in out},
+            )
             for regret, cost, out, (finished, all_finished, solved), (correct, safe, best), hold in rows
         ]
 

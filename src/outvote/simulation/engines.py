@@ -13,6 +13,7 @@ import numpy as np
 
 from outvote.simulation import stepwise
 from outvote.simulation.compiled import run_jump, run_step
+from outvote.simulation.compiled_blocks import run_blocks
 from outvote.simulation.compiled_tally import run_tally, warm_up_tables
 from outvote.simulation.settings import Settings
 from outvote.simulation.streams import generator, trial_seed
@@ -33,6 +34,8 @@ def kernel_of(settings: Settings) -> Kernel | None:
         return None
     if settings.protocol == "tally":
         return run_tally
+    if settings.protocol == "blocks":
+        return run_blocks
     if settings.protocol in ("me-unlimited", "ucb-unlimited"):  # one player has all draws
         return run_jump
     draws_each = settings.horizon / (len(settings.grid_points()) * settings.task.players)
@@ -62,7 +65,7 @@ def trials_to_a_stream(settings: Settings) -> int:
     kernel = kernel_of(settings)
     if kernel is None:
         return 1
-    if kernel is run_step or settings.protocol == "ucb-unlimited":
+    if kernel in (run_step, run_blocks) or settings.protocol == "ucb-unlimited":
         steps = settings.horizon
     else:
         steps = settings.task.players * len(settings.grid_points()) * max(1, len(settings.task.instances))
@@ -76,6 +79,8 @@ def estimated_seconds(settings: Settings) -> float:
         return settings.trials * settings.horizon * 2e-6
     if kernel is run_step or settings.protocol == "ucb-unlimited":
         return settings.trials * settings.horizon * 1e-8
+    if kernel is run_blocks:
+        return settings.trials * settings.horizon * 3e-8
     task = settings.task
     if kernel is run_tally:
         return settings.trials * (3e-3 + task.players * len(settings.grid_points()) * 1e-7)

@@ -78,7 +78,7 @@ class Fleet:
 
     def __init__(self, settings: Settings, members: Sequence[Participant], enough: float) -> None:
         self.settings = settings
-        self.members = members
+        self.members = list(members)
         self.announced: list[Elimination] = []
         """What the server has sent so far; each player takes it over at its next draw (Algorithm 1)."""
         self.eliminations: list[tuple[int, int]] = []
@@ -90,10 +90,11 @@ class Fleet:
         """Only a server can hold a decision back."""
         return False
 
-    def handle(self, player: int, messages: Sequence[UpMessage], draw: int) -> None:
+    def handle(self, player: int, messages: Sequence[UpMessage], draw: int, now: int | None = None) -> None:
         """A member has voted; alone, it has already obeyed itself."""
         fallen = {arm for arm, _ in self.eliminations}
-        self.eliminations += [(vote.arm, draw) for vote in messages if vote.arm not in fallen]
+        votes = (message for message in messages if isinstance(message, Vote))
+        self.eliminations += [(vote.arm, draw) for vote in votes if vote.arm not in fallen]
 
     def finished(self) -> bool:
         return sum(len(member.candidates()) <= 1 for member in self.members) >= self._enough
@@ -114,17 +115,32 @@ class ServedFleet(Fleet):
         honest = [protocols.player(task, player, rng=rng) for player in range(task.players)]
         liars = [] if aim is None else [Liar(task, each, aim) for each in honest[: settings.liars]]
         super().__init__(settings, [*liars, *honest[len(liars) :]], math.inf)
+        self._honest = honest
+        self._rng = rng
         self.instances = max(1, len(task.instances))
         self.server = protocols.server(task)
         self.ledger = Ledger(task)
 
-    def handle(self, player: int, messages: Sequence[UpMessage], draw: int) -> None:
+    def handle(self, player: int, messages: Sequence[UpMessage], draw: int, now: int | None = None) -> None:
+        """The server counts messages; the time is the number of the draw where no other is told."""
         for message in messages:
             self.ledger.send_up(player, message)
-            for elimination in self.server.receive(player, message, draw):
+            for elimination in self.server.receive(player, message, draw if now is None else now):
                 self.ledger.send_down(elimination)
                 self.announced.append(elimination)
                 self.eliminations += [(arm, draw) for arm in elimination.arms]
+
+    def restart(self, player: int, ticket: Ticket, now: int) -> None:
+        """A site dies before the reward of its decision. It had saved its open groups when they were empty."""
+        dying = self._honest[player]
+        for group in dying.decisions.groups:
+            if group.due is None or group.number == ticket.group:
+                group.due = None
+                for count in group.counts.values():
+                    count.left, count.decided, count.total = count.left + count.decided, 0, 0.0
+        revived = self.settings.task.entry.restore_player(self.settings.task, dying.snapshot(), self._rng)
+        revived.resume(now, crashed=True)
+        self._honest[player] = self.members[player] = revived
 
     @property
     def held(self) -> bool:

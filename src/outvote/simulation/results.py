@@ -95,16 +95,29 @@ class Result:
     parameters: dict[str, Any]
     """Of the protocol's own."""
     environment: str
-    """"means" where the next four say all of it, else the name of a class or function."""
+    """"means" where the keys up to `rewards` say all of it, else the name of a class or function."""
     means: list[Any] | None
     """One for each arm, or a row of them for each player; None where they are a function."""
     spread: float
     drift_to: list[float] | None
+    site_spread: float
+    visits: float | None
+    """Decisions of a visitor, on average."""
+    visitor_spread: float
+    cycle: list[float] | None
+    """Amplitude and period."""
+    jumps: list[float] | None
+    """Size and period."""
+    swap: int | None
     rewards: str
     arms: list[str]
     players: int
     dead: int
     """Players that never wake."""
+    drop: float
+    """With this probability a site dies after a decision, and loses its open group."""
+    per_day: float | None
+    """Decisions a day of a site, on average."""
     activity: str
     active_players: float | None
     """N_γ, where the protocol takes one."""
@@ -133,6 +146,11 @@ class Result:
     correct: float
     safe: float
     best: float
+    lost: float
+    """Share of trials in which every arm was eliminated that is best on average over the fleet. Of players on their
+    own, by any of them."""
+    undecided: float
+    """Share of trials that did not finish."""
     held: float
     """Share of trials whose decision is held back at the horizon because the sites differ."""
     per_trial: PerTrial
@@ -178,10 +196,18 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
         means=None if callable(means) else [list(row) if isinstance(row, tuple) else row for row in means],
         spread=_tidy(environment.spread),
         drift_to=None if environment.drift_to is None else list(environment.drift_to),
+        site_spread=_tidy(environment.site_spread),
+        visits=None if settings.visits is None else _tidy(settings.visits),
+        visitor_spread=_tidy(environment.visitor_spread),
+        cycle=None if environment.cycle is None else list(environment.cycle),
+        jumps=None if environment.jumps is None else list(environment.jumps),
+        swap=environment.swap,
         rewards=str(environment.law) if isinstance(environment.law, BetaLaw) else name_of(environment.law),
         arms=list(task.arms),
         players=task.players,
         dead=activity.weights.count(0) if isinstance(activity, Weighted) else 0,
+        drop=_tidy(settings.drop),
+        per_day=None if settings.per_day is None else _tidy(settings.per_day),
         activity=activity.name,
         active_players=_tidy(settings.active_players) if {"active_players", "instances"} & takes else None,
         instances=[_tidy(value) for value in instances],
@@ -218,6 +244,8 @@ def summarise(settings: Settings, trials: Sequence[Trial], seconds: float) -> Re
         correct=_mean([trial.correct for trial in trials]),
         safe=_mean([trial.safe for trial in trials]),
         best=_mean([trial.best for trial in trials]),
+        lost=_mean([trial.lost for trial in trials]),
+        undecided=_mean([trial.finished is None for trial in trials]),
         held=_mean([trial.held for trial in trials]),
         per_trial=PerTrial(
             regret=[trial.regret[-1] for trial in trials],

@@ -36,6 +36,14 @@ def simulate(
     rewards: str | RewardLaw | None = None,
     spread: float | None = None,
     drift_to: Sequence[float] | None = None,
+    site_spread: float | None = None,
+    visits: float | None = None,
+    visitor_spread: float | None = None,
+    cycle: Sequence[float] | None = None,
+    jumps: Sequence[float] | None = None,
+    swap: int | None = None,
+    drop: float = 0,
+    per_day: float | None = None,
     horizon: float = 1_000_000,
     trials: int = 100,
     seed: int = 0,
@@ -50,19 +58,23 @@ def simulate(
     """Run a protocol or a baseline on simulated players and say what it cost.
 
     Parameters:
-        protocol: dme, edme, tally, me-local, me-unlimited, ucb-unlimited, or what you registered.
+        protocol: dme, edme, tally, blocks, me-local, me-unlimited, ucb-unlimited, or what you registered.
         problem: 1 or 2, the paper's; `means` names others.
         arms: how many arms, or their names (default: one for each mean).
         activity: "uniform", "80-20", weights, the path of a trace, or a function `(time, generator) -> player`.
         dead: the last so many players never wake.
         active_players: N_γ (default: what the activity implies); `edme` takes `instances` instead.
-        epsilon: how close to the best arm is good enough (default: .5, for `tally` 0).
+        epsilon: how close to the best arm is good enough (default: .5, for `tally` and `blocks` 0).
         delta: the probability of failure that is allowed.
-        quorum, code, tolerate: as in `Task`; `floor` and `privacy_budget` are Tally's own.
+        quorum, code, tolerate: as in `Task`; `floor` is of `tally` and `blocks`, `privacy_budget` Tally's own.
         parameters: of a protocol or baseline that was registered with some.
         rewards: "bernoulli", "beta:CONCENTRATION", or a function `(mean, uniform number) -> reward`.
-        spread, drift_to: means that differ by player, or drift (see `Environment`).
-        environment: an `Environment`, in place of problem, means, rewards, spread and drift_to.
+        spread, site_spread, visitor_spread: means that differ by player or visitor (see `Environment`).
+        drift_to, cycle, jumps, swap: means that move (see `Environment`).
+        environment: an `Environment`, in place of problem, means, rewards and all the above of means.
+        visits: decisions of a visitor, on average, geometric; they come one after another to their site.
+        drop: with this probability a site dies after a decision, and loses its open group.
+        per_day: decisions a day of a site, on average: times are then milliseconds, not numbers of draws.
         horizon, trials, seed: draws of a trial, trials, and where all randomness comes from.
         grid: points of the regret curve.
         engine: "core" drives the core's own objects draw by draw, "fast" has compiled kernels of the same law for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,9 @@ import numpy as np
 
 import outvote
 from outvote.core import protocols
+from outvote.core.blocks.code import BlockCodebook
+from outvote.core.blocks.player import BlockPlayer
+from outvote.core.blocks.server import BlockServer
 from outvote.core.codes import Codebook, TallyCodebook, fixed_width
 from outvote.core.errors import InvalidSettings, one_of
 from outvote.core.registry import Parameter
@@ -27,11 +31,15 @@ from outvote.simulation.registry import BASELINES, OUR_BASELINES, check_paramete
 from outvote.simulation.trials import Costs
 
 ENGINES: Final = ("auto", "core", "fast")
+DAY: Final = 86_400_000
+"""In milliseconds."""
+LEAST_PER_DAY: Final = 0.001
 VOTES: Final = (MedianPlayer.__module__, VoteServer, Codebook, protocols.__name__)
 KERNELS: Final = {
     "dme": VOTES,
     "edme": VOTES,
     "tally": (TallyPlayer.__module__, TallyServer, TallyCodebook, protocols.__name__),
+    "blocks": (BlockPlayer.__module__, BlockServer, BlockCodebook, protocols.__name__),
 }
 """Protocols that have kernels: the module whose players those were written for, the server, the codebook, and the
 module of the bound. Our baselines have kernels, too."""
@@ -57,6 +65,12 @@ class Settings:
     lie: str = "praise"
     baseline_parameters: tuple[tuple[str, Parameter], ...] = ()
     """A protocol's are in its task."""
+    visits: float | None = None
+    """Decisions of a visitor, on average; None where there are no visitors."""
+    drop: float = 0.0
+    """With this probability a site dies after a decision, and loses its open group."""
+    per_day: float | None = None
+    """Decisions a day of a site, on average over those that wake. Without it the number of the draw is the time."""
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, also where `dataclasses.replace` has put them together."""
@@ -75,6 +89,7 @@ class Settings:
                 raise InvalidSettings(problem, field=part, code="conflict")
         if self.liars:
             self._check_liars()
+        self._check_sites()
         _ = self.runs_on  # refuses an engine that cannot run this
 
     def _check_liars(self) -> None:
@@ -86,6 +101,33 @@ class Settings:
         if self.liars > self.task.players:
             problem = f"must be at most the {self.task.players} players, got {self.liars}"
             raise InvalidSettings(problem, field="liars", code="range")
+
+    def _check_sites(self) -> None:
+        if self.visits is not None and not (math.isfinite(self.visits) and self.visits >= 1):
+            problem = f"must be a number of decisions of at least 1, got {self.visits!r}"
+            raise InvalidSettings(problem, field="visits", code="range")
+        if self.visits is None and self.environment.visitor_spread:
+            problem = f"needs visits, how many decisions a visitor makes, got {self.environment.visitor_spread!r} alone"
+            raise InvalidSettings(problem, field="visitor_spread", code="conflict")
+        if not 0 <= self.drop < 1:
+            problem = f"must be a share of at least 0 and below 1, got {self.drop!r}"
+            raise InvalidSettings(problem, field="drop", code="range")
+        if self.drop and (self.protocol in BASELINES or self.liars):
+            other = "players that lie" if self.liars else f"the baseline {self.protocol!r}, which saves nothing"
+            raise InvalidSettings(f"cannot go with {other}, got {self.drop!r}", field="drop", code="conflict")
+        if self.per_day is not None and not LEAST_PER_DAY <= self.per_day < math.inf:
+            problem = f"must be a number of decisions of at least {LEAST_PER_DAY}, got {self.per_day!r}"
+            raise InvalidSettings(problem, field="per_day", code="range")
+
+    @property
+    def milliseconds(self) -> float | None:
+        """From one draw to the next, of the whole fleet; None where the number of the draw is the time."""
+        if self.per_day is None:
+            return None
+        sites = self.task.players
+        if isinstance(self.activity, Weighted):
+            sites -= self.activity.weights.count(0)
+        return DAY / (self.per_day * sites)
 
     @property
     def runs_on(self) -> str:
@@ -152,6 +194,9 @@ class Settings:
             "grid": self.grid,
             "engine": self.runs_on,
             "liars": [self.liars, self.lie] if self.liars else None,
+            "visits": self.visits,
+            "drop": self.drop,
+            "per_day": self.per_day,
         }
 
     def grid_points(self) -> list[int]:
@@ -182,6 +227,14 @@ def read_settings(
     rewards: str | RewardLaw | None = None,
     spread: float | None = None,
     drift_to: Sequence[float] | None = None,
+    site_spread: float | None = None,
+    visits: float | None = None,
+    visitor_spread: float | None = None,
+    cycle: Sequence[float] | None = None,
+    jumps: Sequence[float] | None = None,
+    swap: float | None = None,
+    drop: float = 0,
+    per_day: float | None = None,
     horizon: float = 1_000_000,
     trials: float = 100,
     seed: float = 0,
@@ -195,7 +248,19 @@ def read_settings(
     if protocol not in names():
         problem_said = f"{protocol!r} is unknown: use one of {one_of(names())}"
         raise InvalidSettings(problem_said, field="protocol", code="choice")
-    world = _environment(environment, problem=problem, means=means, rewards=rewards, spread=spread, drift_to=drift_to)
+    world = _environment(
+        environment,
+        problem=problem,
+        means=means,
+        rewards=rewards,
+        spread=spread,
+        drift_to=drift_to,
+        site_spread=site_spread,
+        visitor_spread=visitor_spread,
+        cycle=cycle,
+        jumps=jumps,
+        swap=swap,
+    )
     players = _count("players", players, 1)
     law = with_dead_players(read_activity(activity, players), _count("dead", dead, 0))
     active = law.active_players if active_players is None else active_players
@@ -220,7 +285,7 @@ def read_settings(
         instances=_count("instances", instances, 1) if isinstance(instances, int | float) else instances,
         quorum=quorum,
         code=code,
-        floor=None if floor is None else _count("floor", floor, 2),
+        floor=None if floor is None else _count("floor", floor, 1),
         privacy_budget=privacy_budget,
         tolerate=_count("tolerate", tolerate, 0),
         parameters=None if baseline else parameters,
@@ -244,6 +309,9 @@ def read_settings(
         liars=_count("liars", liars, 0),
         lie=lie,
         baseline_parameters=_baseline_parameters(baseline.parameters, parameters or {}) if baseline else (),
+        visits=visits,
+        drop=drop,
+        per_day=per_day,
     )
 
 
@@ -256,18 +324,25 @@ def why_no_kernel(settings: Settings) -> str | None:
         return f"a task of the type {type(task).__name__}"
     if type(environment) is not Environment:
         return f"an environment of the type {type(environment).__name__}"
+    knows_sites = settings.protocol == "blocks"  # and visitors, and days
     if environment.law is not bernoulli:
         return "rewards other than Bernoulli"
-    if environment.spread or environment.players:
+    if settings.visits is not None and not knows_sites:
+        return "visitors"
+    if environment.differs and not knows_sites:
         return "means that differ by site"
-    if environment.drift_to is not None or callable(environment.means):
-        return "means that drift" if environment.drift_to else "means that are a function"
+    if environment.moves or callable(environment.means):
+        return "means that drift" if environment.moves else "means that are a function"
     if type(settings.activity) is not Weighted:
         return f"the activity {settings.activity.name!r}, which is not by weights"
     if task.tolerate:
         return "a fleet that tolerates liars"
     if settings.liars:
         return "players that lie"
+    if settings.drop:
+        return "sites that die"
+    if settings.per_day is not None and not knows_sites:
+        return "times of day"
     if task.reward_window:
         return "a reward window"
     if settings.protocol == "tally" and task.code not in ("implied", "binary"):
@@ -301,6 +376,11 @@ def _environment(environment: Environment | None, **options: Any) -> Environment
         law=_law(options["rewards"]),
         spread=options["spread"] or 0.0,
         drift_to=options["drift_to"],
+        site_spread=options["site_spread"] or 0.0,
+        visitor_spread=options["visitor_spread"] or 0.0,
+        cycle=options["cycle"],
+        jumps=options["jumps"],
+        swap=options["swap"],
     )
 
 

@@ -48,6 +48,8 @@ class Trial:
     """Only the best remains."""
     held: bool = False
     """The sites differ, and a decision is held back at the horizon."""
+    lost: bool = False
+    """Every arm that is best was eliminated; of players on their own, by any of them."""
 
     @property
     def first_elimination(self) -> int | None:
