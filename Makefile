@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile rewards faults simulate-faults load soak compiled clean
+.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile rewards faults simulate-faults blocks load soak compiled clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,19 +73,18 @@ hostile: $(VENV)/.dev ## what hostile clients cost a listener, for docs/security
 	$(BIN)/python benchmarks/hostile/measure.py --out benchmarks/hostile/measures.json $(HOSTILE)
 	$(BIN)/python docs/generate.py
 
-rewards: $(VENV)/.dev ## what becomes of rewards on real processes: faults, kills, a busy site (REWARDS="--before DIR" to compare)
+rewards: $(VENV)/.dev ## what becomes of rewards on real processes: half an hour (REWARDS="--before DIR" to compare)
 	$(BIN)/python benchmarks/rewards/measure.py $(REWARDS)
 	$(BIN)/python docs/generate.py
 
 faults: $(VENV)/.dev ## faults of all kinds on real fleets, hundreds of schedules (FAULTS="--schedules 20" for a look)
 	PYTHONPATH=tests:. $(BIN)/python -m faults.run --out $(OUT)/faults $(FAULTS)
 
-rewards: $(VENV)/.dev ## what becomes of rewards on real processes, half an hour (REWARDS="--before DIR" to compare)
-	$(BIN)/python benchmarks/rewards/measure.py $(REWARDS)
-	$(BIN)/python docs/generate.py
-
 simulate-faults: $(VENV)/.dev ## faults on simulated fleets, about a thousand a minute (SIMULATED="--schedules 50000")
 	PYTHONPATH=tests:. $(BIN)/python -m faults.simulated.run $(SIMULATED)
+
+blocks: $(VENV)/.dev ## what blocks need beside Tally, for docs/blocks.md (BLOCKS="--only table" for a part)
+	$(BIN)/python benchmarks/blocks/measure.py $(BLOCKS)
 
 load: $(VENV)/.dev ## 5,000 edges on this machine for ten minutes (LOAD=--smoke for half a minute)
 	$(BIN)/python benchmarks/load/load.py $(LOAD)

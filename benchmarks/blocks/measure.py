@@ -115,7 +115,12 @@ def ranking(trials: int) -> Any:
     found = {}
     for players in (20, 64):
         for spread in (0.2, 0.4):
-            world: dict[str, Any] = {"means": (0.12, 0.1, 0.1, 0.1), "players": players, "spread": spread, "engine": "core"}
+            world: dict[str, Any] = {
+                "means": (0.12, 0.1, 0.1, 0.1),
+                "players": players,
+                "spread": spread,
+                "engine": "core",
+            }
             found[f"N = {players}, sd {spread}"] = run("floor 3", trials=trials // 4, horizon=3e5, **world)
     return found
 
