@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outvote import simulate
 
-PROTOCOLS = ("dme", "tally", "me-local", "ucb-unlimited")
+PROTOCOLS = ("dme", "tally", "blocks", "me-local", "ucb-unlimited")
 """Protocols that have kernels of their own; the others use the same."""
 
 

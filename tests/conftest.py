@@ -29,6 +29,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 
 
 PLACES: Final[dict[str, str | None]] = {
+    "agreement/test_blocks_law.py": "statistical",
     "agreement/test_jump_law.py": "statistical",
     "agreement/test_tally_law.py": "statistical",
     "attacks": "network",

@@ -119,7 +119,6 @@ def ranking(trials: int) -> Any:
                 "means": (0.12, 0.1, 0.1, 0.1),
                 "players": players,
                 "spread": spread,
-                "engine": "core",
             }
             found[f"N = {players}, sd {spread}"] = run("floor 3", trials=trials // 4, horizon=3e5, **world)
     return found

@@ -327,7 +327,14 @@ def test_a_block_closes_by_its_age_before_the_next_decision(monkeypatch: pytest.
     blocks: list[Block] = []
     monkeypatch.setattr(ServedFleet, "handle", lambda *rest: blocks.extend(rest[2]))
     settings = read_settings(
-        protocol="blocks", means=(0.7, 0.3), players=1, floor=3, horizon=4 * 6 + 14, trials=1, per_day=12.5
+        protocol="blocks",
+        means=(0.7, 0.3),
+        players=1,
+        floor=3,
+        horizon=4 * 6 + 14,
+        trials=1,
+        per_day=12.5,
+        engine="core",
     )
     run_trials(settings, 0, 1, lambda draws: None)
     assert [sum(n for n, _ in block.counts) for block in blocks] == [6, 6, 6, 6, 13]

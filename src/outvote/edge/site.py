@@ -415,9 +415,10 @@ class Edge:
             hosted = HostedTask(task_id, task, protocols.player(task, self.name, rng=self._rng))
         else:
             hosted = restored(task_id, task, saved, self._rng)
-            hosted.player.resume(self.now(), crashed=not self.store.clean)
             hosted.dirty = True
         hosted.player.decisions.share(self._capacity)
+        if saved is not None:
+            hosted.player.resume(self.now(), crashed=not self.store.clean)
         hosted.note_kept(self.store.messages(task_id))
         self.tasks[task.name] = self._hosted[task_id] = hosted
         return hosted

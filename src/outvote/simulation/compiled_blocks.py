@@ -14,13 +14,13 @@ from outvote.simulation.compiled import weights_of
 from outvote.simulation.kernels.blocks import (
     NUMBERS,
     STATES,
-    Fleet,
-    Players,
-    Record,
-    Room,
-    Rules,
-    Tables,
-    World,
+    BlockRoom,
+    BlockRules,
+    BlockTables,
+    FleetArrays,
+    PlayerArrays,
+    TrialArrays,
+    WorldArrays,
     blocks_trials,
     place_of,
 )
@@ -61,10 +61,10 @@ def run_blocks(settings: Settings, trials: int, rng: np.random.Generator) -> lis
     ]
 
 
-def record(settings: Settings, trials: int) -> Record:
+def record(settings: Settings, trials: int) -> TrialArrays:
     """Room for what comes out."""
     points, arms = settings.grid_points(), len(settings.task.arms)
-    return Record(
+    return TrialArrays(
         grid=np.array(points),
         regret=np.zeros((trials, len(points))),
         costs=np.zeros((trials, 4), np.int64),
@@ -74,12 +74,12 @@ def record(settings: Settings, trials: int) -> Record:
     )
 
 
-def world(settings: Settings) -> World:
+def world(settings: Settings) -> WorldArrays:
     """Where and when draws are made."""
     environment, activity = settings.environment, weights_of(settings)
     keep, alias = activity.alias_table()
     rows = environment.means if environment.row is None else [environment.row] * settings.task.players
-    return World(
+    return WorldArrays(
         keep=keep,
         alias=alias,
         shares=activity.shares(),
@@ -93,11 +93,11 @@ def world(settings: Settings) -> World:
     )
 
 
-def rules(settings: Settings) -> Rules:
+def rules(settings: Settings) -> BlockRules:
     """What the task says."""
     task = settings.task
     assert task.floor is not None
-    return Rules(
+    return BlockRules(
         weights=np.array(WEIGHTS),
         delta=task.delta,
         epsilon=task.epsilon,
@@ -108,9 +108,9 @@ def rules(settings: Settings) -> Rules:
 
 
 @functools.lru_cache(maxsize=8)
-def tables(arms: int) -> Tables:
+def tables(arms: int) -> BlockTables:
     """Room for all that blocks can pay; what is never asked for takes no memory."""
-    return Tables(
+    return BlockTables(
         stakes=np.array(STAKES),
         factors=np.empty(place_of(LARGEST, LARGEST, LARGEST) + len(STAKES)),
         filled=np.zeros(LARGEST + 1, np.bool_),
@@ -119,9 +119,9 @@ def tables(arms: int) -> Tables:
     )
 
 
-def new_fleet(arms: int) -> Fleet:
+def new_fleet(arms: int) -> FleetArrays:
     """Room for the server of a trial."""
-    return Fleet(
+    return FleetArrays(
         wealth=np.empty(arms * arms * len(STAKES)),
         means=np.empty((arms, arms)),
         contending=np.empty(arms, np.bool_),
@@ -130,24 +130,24 @@ def new_fleet(arms: int) -> Fleet:
     )
 
 
-def new_players(players: int, arms: int) -> Players:
+def new_players(players: int, arms: int) -> PlayerArrays:
     """Room for the players of a trial."""
     shape = (players, arms)
-    return Players(
+    return PlayerArrays(
         state=np.empty((players, STATES), np.int64),
         left=np.empty(shape, np.int64),
         successes=np.empty(shape, np.int64),
         means=np.empty(shape),
         gaps=np.empty(shape),
         good=np.empty(shape, np.bool_),
-        shifts=np.empty(shape),
+        log_odds=np.empty(shape),
         visitors=np.empty(shape),
     )
 
 
-def new_room(arms: int) -> Room:
+def new_room(arms: int) -> BlockRoom:
     """Room for one block."""
-    return Room(
+    return BlockRoom(
         made=np.empty(arms, np.int64),
         decided=np.empty(arms, np.int64),
         successes=np.empty(arms, np.int64),

@@ -93,8 +93,9 @@ class Settings:
         _ = self.runs_on  # refuses an engine that cannot run this
 
     def _check_liars(self) -> None:
-        if not is_our_own(self.protocol):
-            problem = f"know the protocols {one_of(KERNELS)} only, got {self.liars!r} for {self.protocol!r}"
+        if self.protocol == "blocks" or not is_our_own(self.protocol):
+            known = [name for name in KERNELS if name != "blocks"]
+            problem = f"know the protocols {one_of(known)} only, got {self.liars!r} for {self.protocol!r}"
             raise InvalidSettings(problem, field="liars", code="conflict")
         if self.environment.row is None:
             raise InvalidSettings("need to know one mean for each arm, got others", field="liars", code="conflict")

@@ -34,15 +34,17 @@ UNANNOUNCED: Final = 1 << 60
 EXACT: Final = 1e-9
 """A logarithm of base 2 that is this little above a whole number is that number: rounding has moved it."""
 LEFT, CONTENDING, ANNOUNCED, WAITING, REPORTED, UNFINISHED, UNSOLVED, NUMBERS = range(8)
-"""Places in `Fleet.numbers`: arms not announced out, arms not refuted, announcements, blocks since the last of them,
-players that have sent a block, that have more than one arm, and that have one that is not good."""
+"""Places in `FleetArrays.numbers`: arms not announced out, arms not refuted, announcements, blocks since the last of
+them, players that have sent a block, that have more than one arm, and that have one that is not good."""
 MISSING, UNDRAWN, SIZE, NUMBER, CAP, BEGAN, HEARD, ARMS, BAD, SENT, STATES = range(11)
-"""Places in a row of `Players.state`. Of the open block: decisions to come, decisions made whose arms are not drawn,
-its size (0: none is open). Then: the number of the next block, the cap of sizes, when the open block began, how many
-announcements were heard, how many arms remain, how many of them are not good, and whether it has sent a block."""
+"""Places in a row of `PlayerArrays.state`. Of the open block: decisions to come, decisions made whose arms are not
+drawn, its size (0: none is open). Then: the number of the next block, the cap of sizes, when the open block began, how
+many announcements were heard, how many arms remain, how many of them are not good, and whether it has sent a block."""
+
+# Numba's cache on disk knows these classes by name: after a rename, delete kernels/__pycache__/blocks.*.nb?.
 
 
-class Tables(NamedTuple):
+class BlockTables(NamedTuple):
     """What a block pays, by decisions of each of two arms: filled when first asked for."""
 
     stakes: Floats
@@ -55,7 +57,7 @@ class Tables(NamedTuple):
     """Room for what one block of unequal counts pays, by stake."""
 
 
-class Fleet(NamedTuple):
+class FleetArrays(NamedTuple):
     """The server of one trial, and what is counted over all players."""
 
     wealth: Floats
@@ -68,7 +70,7 @@ class Fleet(NamedTuple):
     numbers: Integers
 
 
-class Players(NamedTuple):
+class PlayerArrays(NamedTuple):
     """The players of one trial, and their sites."""
 
     state: IntegerTable
@@ -79,13 +81,13 @@ class Players(NamedTuple):
     means: FloatTable
     gaps: FloatTable
     good: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-    shifts: FloatTable
-    """Of log odds."""
+    log_odds: FloatTable
+    """Of the means."""
     visitors: FloatTable
     """Means of the visitor who is there; NaN where they were not asked for yet."""
 
 
-class World(NamedTuple):
+class WorldArrays(NamedTuple):
     """Where and when draws are made. Spreads are standard deviations of log odds."""
 
     keep: Floats
@@ -104,7 +106,7 @@ class World(NamedTuple):
     """From one draw to the next."""
 
 
-class Rules(NamedTuple):
+class BlockRules(NamedTuple):
     """What the task says."""
 
     weights: Floats
@@ -117,7 +119,7 @@ class Rules(NamedTuple):
     """So many values has the field `heard` of a block."""
 
 
-class Record(NamedTuple):
+class TrialArrays(NamedTuple):
     """What comes out, one row for each trial."""
 
     grid: Integers
@@ -130,7 +132,7 @@ class Record(NamedTuple):
     """Correct, safe, best and lost."""
 
 
-class Room(NamedTuple):
+class BlockRoom(NamedTuple):
     """For what one block comes to, by arm."""
 
     made: Integers
@@ -152,13 +154,13 @@ def log_choose(log_factorials: Floats, n: int, k: int) -> float:
 
 @compiled
 def place_of(decided: int, suspect: int, rival: int) -> int:
-    """Where in `Tables.factors` the stakes of two arms with equal counts begin."""
+    """Where in `BlockTables.factors` the stakes of two arms with equal counts begin."""
     before = decided * (decided + 1) * (2 * decided + 1) // 6  # 1² + … + decided²
     return (before + suspect * (decided + 1) + rival) * KINDS
 
 
 @compiled
-def fill(tables: Tables, decided: int) -> None:
+def fill(tables: BlockTables, decided: int) -> None:
     """`outvote.core.blocks.bets.matched` and what comes of it, for all successes of two arms."""
     logs, factors = tables.log_factorials, tables.factors
     for suspect in range(decided + 1):
@@ -175,7 +177,7 @@ def fill(tables: Tables, decided: int) -> None:
 
 
 @compiled
-def pay_unequal(tables: Tables, decided: int, suspect: int, other_decided: int, rival: int) -> None:
+def pay_unequal(tables: BlockTables, decided: int, suspect: int, other_decided: int, rival: int) -> None:
     """So many decisions of the arm that has more are drawn at random as the other one has."""
     logs, paid = tables.log_factorials, tables.unequal
     pairs, most = min(decided, other_decided), max(decided, other_decided)
@@ -206,21 +208,21 @@ def multiply(wealth: Floats, start: int, factors: Floats, at: int) -> float:
 
 
 @compiled
-def bet(fleet: Fleet, tables: Tables, decided: Integers, successes: Integers) -> None:
+def bet(fleet: FleetArrays, tables: BlockTables, decided: Integers, successes: Integers) -> None:
     """Every arm of a block that is not refuted against every other one of the block."""
     arms = len(decided)
     for suspect in range(arms):
         n, a = decided[suspect], successes[suspect]
         if n == 0 or not fleet.contending[suspect]:
             continue
-        if not tables.filled[n]:
-            fill(tables, n)
         first = place_of(n, a, 0)
         for rival in range(arms):
             if rival == suspect or decided[rival] == 0:
                 continue
             start = (suspect * arms + rival) * KINDS
             if decided[rival] == n:
+                if not tables.filled[n]:
+                    fill(tables, n)
                 fleet.means[suspect, rival] = multiply(
                     fleet.wealth, start, tables.factors, first + successes[rival] * KINDS
                 )
@@ -271,7 +273,7 @@ def bits_of(symbols: int) -> int:
 
 @compiled
 def block_bits(
-    log_factorials: Floats, rules: Rules, number: int, arms: int, decided: Integers, successes: Integers
+    log_factorials: Floats, rules: BlockRules, number: int, arms: int, decided: Integers, successes: Integers
 ) -> int:
     """What `BlockCodebook` needs for a block of the first so many counts."""
     total, ones, ways = 0, 0, 0.0
@@ -296,7 +298,7 @@ def block_bits(
 
 
 @compiled
-def reset(fleet: Fleet, rules: Rules, players: int) -> None:
+def reset(fleet: FleetArrays, rules: BlockRules, players: int) -> None:
     """A new server: no bet was made, no arm is out."""
     arms = len(fleet.fell)
     for stake in range(KINDS):
@@ -312,7 +314,7 @@ def reset(fleet: Fleet, rules: Rules, players: int) -> None:
 
 
 @compiled
-def refute(fleet: Fleet, delta: float, decided: Integers, against: Floats) -> None:
+def refute(fleet: FleetArrays, delta: float, decided: Integers, against: Floats) -> None:
     """Those that cross with this block, the wealthiest first; the last arm stays."""
     arms = len(decided)
     for arm in range(arms):
@@ -329,7 +331,7 @@ def refute(fleet: Fleet, delta: float, decided: Integers, against: Floats) -> No
 
 
 @compiled
-def announce(fleet: Fleet, record: Record, trial: int, draw: int) -> None:
+def announce(fleet: FleetArrays, record: TrialArrays, trial: int, draw: int) -> None:
     """Announce the refuted arms, if it is time."""
     numbers, fell = fleet.numbers, fleet.fell
     left, contending = numbers[LEFT], numbers[CONTENDING]
@@ -355,30 +357,39 @@ def announce(fleet: Fleet, record: Record, trial: int, draw: int) -> None:
 
 
 @compiled
-def take(rng: np.random.Generator, left: Integers, total: int) -> int:
-    """The arm of one of the decisions that are left, `total` in all: it goes."""
-    at, arm = int(rng.random() * total), 0
-    while at >= left[arm]:
-        at -= left[arm]
-        arm += 1
+def take(rng: np.random.Generator, left: Integers, total: int, most: int) -> int:
+    """The arm of one of the decisions that are left, `total` in all, of each arm at most `most`: it goes."""
+    arms = len(left)
+    arm = 0
+    if 2 * total > arms * most:  # sooner found by trying
+        while True:
+            at = rng.random() * arms
+            arm = int(at)
+            if (at - arm) * most < left[arm]:
+                break
+    else:
+        at = int(rng.random() * total)
+        while at >= left[arm]:
+            at -= left[arm]
+            arm += 1
     left[arm] -= 1
     return arm
 
 
 @compiled
-def draw_arms(rng: np.random.Generator, players: Players, n: int, made: Integers) -> float:
+def draw_arms(rng: np.random.Generator, players: PlayerArrays, n: int, made: Integers) -> float:
     """Which arms a player's decisions were of, at random out of those that were left; returns their regret."""
     left, gaps = players.left[n], players.gaps[n]
-    draws, missing = players.state[n, UNDRAWN], players.state[n, MISSING]
+    draws, missing, most = players.state[n, UNDRAWN], players.state[n, MISSING], players.state[n, SIZE]
     regret = 0.0
     if draws <= missing:
         for drawn in range(draws):
-            regret += gaps[take(rng, left, draws + missing - drawn)]
+            regret += gaps[take(rng, left, draws + missing - drawn, most)]
     else:  # sooner drawn are those that stay
         made[:] = left
         left[:] = 0
         for stays in range(missing):
-            left[take(rng, made, draws + missing - stays)] += 1
+            left[take(rng, made, draws + missing - stays, most)] += 1
         for k in range(len(made)):
             regret += made[k] * gaps[k]
     players.state[n, UNDRAWN] = 0
@@ -386,7 +397,7 @@ def draw_arms(rng: np.random.Generator, players: Players, n: int, made: Integers
 
 
 @compiled
-def hear(fleet: Fleet, players: Players, n: int, ends: Integers, draw: int) -> None:
+def hear(fleet: FleetArrays, players: PlayerArrays, n: int, ends: Integers, draw: int) -> None:
     """A player hears of all announcements; its open block has no decision whose arm is not drawn."""
     state, had_bad = players.state, players.state[n, BAD] > 0
     for k in range(len(fleet.fell)):
@@ -408,7 +419,7 @@ def hear(fleet: Fleet, players: Players, n: int, ends: Integers, draw: int) -> N
 
 
 @compiled
-def open_block(fleet: Fleet, players: Players, n: int, floor: int, now: int) -> None:
+def open_block(fleet: FleetArrays, players: PlayerArrays, n: int, floor: int, now: int) -> None:
     """The next block of a player."""
     state = players.state
     size = planned(state[n, NUMBER], floor, state[n, CAP])
@@ -420,14 +431,15 @@ def open_block(fleet: Fleet, players: Players, n: int, floor: int, now: int) -> 
 
 
 @compiled
-def visit(rng: np.random.Generator, world: World, players: Players, n: int, k: int) -> None:
+def visit(rng: np.random.Generator, world: WorldArrays, players: PlayerArrays, n: int, k: int) -> None:
     """Whoever is at the site decides, after a new visitor has come or not."""
     visitors = players.visitors
     if rng.random() < world.leaves:
-        visitors[n] = np.nan
+        for other in range(visitors.shape[1]):
+            visitors[n, other] = np.nan
     if math.isnan(visitors[n, k]):
         of_visitor = world.visitor_spread * rng.standard_normal()
-        visitors[n, k] = shifted(world.rows[n, k], players.shifts[n, k] + of_visitor)
+        visitors[n, k] = 1.0 / (1.0 + math.exp(-players.log_odds[n, k] - of_visitor))
     players.successes[n, k] += rng.random() < visitors[n, k]
 
 
@@ -444,7 +456,13 @@ def count_successes(rng: np.random.Generator, draws: int, mean: float) -> int:
 
 @compiled
 def close_block(
-    rng: np.random.Generator, fleet: Fleet, players: Players, n: int, floor: int, visited: bool, room: Room
+    rng: np.random.Generator,
+    fleet: FleetArrays,
+    players: PlayerArrays,
+    n: int,
+    floor: int,
+    visited: bool,
+    room: BlockRoom,
 ) -> int:
     """What a player's block tells: for how many of its arms; 0 if nothing is sent."""
     state, compared, place = players.state, 0, 0
@@ -473,16 +491,15 @@ def close_block(
 
 
 @compiled
-def shifted(mean: float, shift: float) -> float:
-    """A mean with its log odds moved; 0 and 1 stay."""
-    if shift == 0.0 or mean == 0.0 or mean == 1.0:
-        return mean
-    logit = math.log(mean) - math.log1p(-mean) + shift
-    return 1.0 / (1.0 + math.exp(-logit)) if logit > -700.0 else math.exp(logit)
+def log_odds(mean: float) -> float:
+    """Infinite for 0 and 1, which nothing shifts."""
+    return math.log(mean) - math.log1p(-mean)
 
 
 @compiled
-def start(rng: np.random.Generator, world: World, rules: Rules, fleet: Fleet, players: Players) -> None:
+def start(
+    rng: np.random.Generator, world: WorldArrays, rules: BlockRules, fleet: FleetArrays, players: PlayerArrays
+) -> None:
     """A new trial: what differs by site is drawn, and nothing has happened."""
     arms, means, state = len(fleet.fell), players.means, players.state
     state[:] = 0
@@ -492,8 +509,10 @@ def start(rng: np.random.Generator, world: World, rules: Rules, fleet: Fleet, pl
         of_site = world.site_spread * rng.standard_normal() if world.site_spread > 0.0 else 0.0
         for k in range(arms):
             of_arm = world.spread * rng.standard_normal() if world.spread > 0.0 else 0.0
-            players.shifts[n, k] = of_site + of_arm
-            means[n, k] = shifted(world.rows[n, k], of_site + of_arm)
+            shift = of_site + of_arm
+            players.log_odds[n, k] = log_odds(world.rows[n, k]) + shift
+            # Where nothing shifts it, a mean stays what it is to the last bit.
+            means[n, k] = world.rows[n, k] if shift == 0.0 else 1.0 / (1.0 + math.exp(-players.log_odds[n, k]))
         best = means[n].max()
         for k in range(arms):
             players.gaps[n, k] = best - means[n, k]
@@ -528,13 +547,13 @@ def judge(judged: np.ndarray, means: FloatTable, good: np.ndarray, shares: Float
 @compiled
 def blocks_trials(
     rng: np.random.Generator,
-    world: World,
-    rules: Rules,
-    tables: Tables,
-    fleet: Fleet,
-    players: Players,
-    room: Room,
-    record: Record,
+    world: WorldArrays,
+    rules: BlockRules,
+    tables: BlockTables,
+    fleet: FleetArrays,
+    players: PlayerArrays,
+    room: BlockRoom,
+    record: TrialArrays,
 ) -> None:
     """Run as many trials as `record` has rows, one after the other from one generator."""
     asleep = (world.shares == 0.0).sum()
@@ -574,7 +593,7 @@ def blocks_trials(
                         if state[n, SIZE] == 0:
                             open_block(fleet, players, n, rules.floor, now)
                         if visited:
-                            k = take(rng, players.left[n], state[n, MISSING])
+                            k = take(rng, players.left[n], state[n, MISSING], state[n, SIZE])
                             regret += gaps[n, k]
                             visit(rng, world, players, n, k)
                         else:
