@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 OUT := out
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile rewards faults simulate-faults blocks load soak compiled clean
+.PHONY: help demo test test-all lint bench paper docs gallery site screenshots attacks hostile rewards faults simulate-faults blocks validity load soak compiled clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ simulate-faults: $(VENV)/.dev ## faults on simulated fleets, about a thousand a 
 
 blocks: $(VENV)/.dev ## what blocks need beside Tally, for docs/blocks.md (BLOCKS="--only table" for a part)
 	$(BIN)/python benchmarks/blocks/measure.py $(BLOCKS)
+
+validity: $(VENV)/.dev ## the guarantee of blocks at large: enumerations, hard worlds, faults that must show, 20 minutes
+	$(BIN)/python benchmarks/validity/measure.py $(VALIDITY)
 
 load: $(VENV)/.dev ## 5,000 edges on this machine for ten minutes (LOAD=--smoke for half a minute)
 	$(BIN)/python benchmarks/load/load.py $(LOAD)
