@@ -127,13 +127,13 @@ def test_an_arm_that_a_block_says_nothing_of_is_not_refuted_by_it() -> None:
 # ---- announcements
 
 
-def first_of_eight() -> BlockServer:
-    """Eight arms and three sites, of which each sent a block; the last arm is out."""
-    server = new_server(8, players=3)
-    neutral = [(1, 0)] * 8
+def first_of(arms: int) -> BlockServer:
+    """Three sites, of which each sent a block; the last arm is out."""
+    server = new_server(arms, players=3)
+    neutral = [(1, 0)] * arms
     send(server, neutral, player=0)
     send(server, neutral, player=1)
-    assert send(server, [(127, 60)] * 7 + [(127, 5)], player=2) == [Elimination((7,))]
+    assert send(server, [(127, 60)] * (arms - 1) + [(127, 5)], player=2) == [Elimination((arms - 1,))]
     return server
 
 
@@ -141,7 +141,7 @@ BAD_SEVENTH: Counts = [(127, 60)] * 6 + [(127, 5)]
 
 
 def test_with_many_arms_a_refuted_one_waits_until_as_many_blocks_came_as_there_are_sites() -> None:
-    server = first_of_eight()
+    server = first_of(8)
     assert send(server, BAD_SEVENTH, player=0, first=1, heard=1) == []
     assert (server.remaining, server.contenders) == (tuple(range(7)), tuple(range(6)))
     assert send(server, [(1, 0)] * 7, player=0, first=2, heard=1) == []
@@ -149,24 +149,26 @@ def test_with_many_arms_a_refuted_one_waits_until_as_many_blocks_came_as_there_a
 
 
 def test_duplicates_are_no_blocks_to_wait_for() -> None:
-    server = first_of_eight()
+    server = first_of(8)
     send(server, BAD_SEVENTH, player=0, first=1, heard=1)
     for _ in range(5):
         assert send(server, BAD_SEVENTH, player=0, first=1, heard=1) == []
     assert server.duplicates == 5
 
 
-def test_half_of_them_are_announced_at_once() -> None:
-    server = first_of_eight()
-    worse = [(127, 60)] * 3 + [(127, 5)] * 4
-    assert send(server, worse, player=0, first=1, heard=1) == [Elimination((3, 4, 5, 6))]
+@pytest.mark.parametrize(("remaining", "good"), [(7, 3), (8, 4), (8, 3)])
+def test_half_of_them_are_announced_at_once(remaining: int, good: int) -> None:
+    server = first_of(remaining + 1)
+    counts = [(127, 60)] * good + [(127, 5)] * (remaining - good)
+    assert send(server, counts, player=0, first=1, heard=1) == [Elimination(tuple(range(good, remaining)))]
 
 
-def test_more_than_half_that_are_left_wait() -> None:
-    server = first_of_eight()
-    worse = [(127, 60)] * 4 + [(127, 5)] * 3
-    assert send(server, worse, player=0, first=1, heard=1) == []
-    assert server.contenders == (0, 1, 2, 3)
+@pytest.mark.parametrize(("remaining", "good"), [(7, 4), (8, 5)])
+def test_fewer_than_half_wait(remaining: int, good: int) -> None:
+    server = first_of(remaining + 1)
+    counts = [(127, 60)] * good + [(127, 5)] * (remaining - good)
+    assert send(server, counts, player=0, first=1, heard=1) == []
+    assert server.contenders == tuple(range(good))
 
 
 def test_with_four_arms_or_fewer_nothing_waits() -> None:
@@ -179,7 +181,7 @@ def test_with_four_arms_or_fewer_nothing_waits() -> None:
 
 
 def test_a_refuted_arm_that_is_not_announced_yet_stays_a_rival() -> None:
-    server = first_of_eight()
+    server = first_of(8)
     blocks: list[Counts] = [[(127, 60)] * 7 + [(127, 5)], BAD_SEVENTH, [(3, 0)] * 6 + [(3, 3)]]
     send(server, *blocks[1:], player=0, first=1, heard=1)
     assert 6 in server.remaining
@@ -383,5 +385,7 @@ def test_an_announcement_that_came_second_makes_room_for_the_first() -> None:
     server.adopt([0, 1])
     assert (server.remaining, server.eliminated) == ((2, 3), (0, 1))
     assert server.contenders == (2,)  # both had been refuted: the least refuted stays
+    with pytest.raises(MalformedMessage):
+        send(server, [(1, 1), (1, 0)], player=1, heard=2)  # there was one elimination
     assert send(server, [(1, 1), (1, 0)], player=1, heard=1) == [Elimination((3,))]
     assert server.winner == 2
