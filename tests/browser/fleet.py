@@ -66,7 +66,8 @@ class Fleet:
     def create(self, name: str, **task: Any) -> str:
         """Its id; a task of Tally with two arms for all sites, unless something else is said."""
         usual = {"protocol": "tally", "variants": ["good", "bad"], "sites": list(SITES), "epsilon": 0, "delta": 0.05}
-        return str(request(f"{self.url}/v1/tasks", {"name": name, **usual, **task})["id"])
+        asked = {"name": name, "reward_window": 1, **usual, **task}
+        return str(request(f"{self.url}/v1/tasks", asked)["id"])
 
     def shown(self, task: str) -> dict[str, Any]:
         """What the API says of it."""
@@ -96,6 +97,17 @@ class Fleet:
         """What the API says once all that the edges have to send is there."""
         for edge in self.edges.values():
             sent_all(edge, task)
+        bits, since = self.shown(task)["bits"], time.monotonic()
+
+        def still() -> bool:
+            """Groups that were full close within a window and a second, and are sent on two ticks."""
+            nonlocal bits, since
+            now = self.shown(task)["bits"]
+            if now != bits:
+                bits, since = now, time.monotonic()
+            return time.monotonic() > since + 3
+
+        until(still, "nothing more is sent")
         return self.shown(task)
 
     @staticmethod

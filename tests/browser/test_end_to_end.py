@@ -40,6 +40,7 @@ def test_a_task_is_created_with_the_keyboard_and_seen_to_its_end_on_pages_that_s
         ("Name", "keyboard"),
         ("Variants", "\n".join(MEANS)),
         ("Sites how", "\n".join(SITES)),
+        ("Reward window", "1s"),
         ("Events a day, whole fleet", "50000"),
         ("Difference worth finding", "0.2"),
         ("Baseline", "0.1"),
@@ -66,7 +67,7 @@ def test_a_task_is_created_with_the_keyboard_and_seen_to_its_end_on_pages_that_s
     expect(page.get_by_role("heading", level=1)).to_contain_text("keyboard")
 
     task = page.url.rpartition("/")[2]
-    expect(headline(page)).to_contain_text("Waiting for the first message")
+    expect(headline(page)).to_contain_text("No site has sent anything yet")
     overview = page.context.new_page()
     overview.goto(fleet.url + "/?q=keyboard")
     row = overview.locator(f"[data-key={task}]")

@@ -16,6 +16,7 @@ def test_what_is_refused_is_said_and_nothing_typed_is_lost(look: Open, fleet: Fl
     page = look(fleet.url, "/tasks/new", forgive="status of 4")
     page.get_by_text("More", exact=True).click()
     given = {"Name": "refused-here", "Variants": "one\ntwo", "Sites how": "12", "Floor": "5", "Error allowed": "2"}
+    given["Reward window"] = "30m"
     for label, text in given.items():
         labelled(page, label).fill(text)
     page.get_by_role("button", name="Create task").click()

@@ -62,6 +62,7 @@ def test_an_admin_logs_in_creates_a_task_and_logs_out(secured: Running, holders:
     assert page.evaluate("document.cookie") == ""
     page.get_by_role("link", name="New task").click()
     labelled(page, "Name").fill("by-an-admin")
+    labelled(page, "Reward window").fill("60s")
     page.get_by_role("button", name="Create task").click()
     expect(page.get_by_role("heading", name="by-an-admin")).to_be_visible()
     page.get_by_role("button", name="Log out").click()
