@@ -37,7 +37,7 @@ class World:
         self._visitors = list(self._sites)
 
     def __call__(self, player: int, time: int, visitor: int | None, context: Mapping[str, Any] | None) -> Row:
-        """The means of a visitor, or of the site itself where there is none."""
+        """Return the means of one visitor, or the site's own means if no visitor is given."""
         place = self._sites[player] if visitor is None else self._visitors[player]
         if place.visitor != visitor:
             place = self._visitors[player] = self._welcome(player, visitor)
